@@ -96,8 +96,8 @@ def edit_samples(run: Path, *, column: str = "bytes_acked", factor: float = 0.9)
     """Other values of the first flow, by default fewer acknowledged bytes, with the manifest's hash made to fit."""
     table = pq.read_table(run / "samples.parquet")
     values = table[column].to_numpy().copy()
-    mine = table["flow"].to_numpy() == 0
-    values[mine] = (values[mine] * factor).astype(values.dtype)
+    of_first_flow = table["flow"].to_numpy() == 0
+    values[of_first_flow] = (values[of_first_flow] * factor).astype(values.dtype)
     write_samples(run, table.set_column(table.column_names.index(column), column, [values]))
 
 

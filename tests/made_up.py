@@ -124,10 +124,10 @@ def one(folder: Path, text: str, value: Value, scale: str = "full", trials: int 
     At ``quick`` a part of the points was run (partly()).
     """
     claim = only_claim(folder, text)
-    known = {f.id: replace(f, seeds_packets=math.inf) for f in figures_at(scale, claim.figures)}
+    figures = {f.id: replace(f, seeds_packets=math.inf) for f in figures_at(scale, claim.figures)}
     if scale == "quick":
-        known = {id: partly(figure) for id, figure in known.items()}
-    return judge_claim(claim, known, {id: table(f, value, trials) for id, f in known.items()})
+        figures = {id: partly(figure) for id, figure in figures.items()}
+    return judge_claim(claim, figures, {id: table(f, value, trials) for id, f in figures.items()})
 
 
 def of_seeds(*values: float) -> Value:
@@ -148,7 +148,7 @@ def of_parts(values: Any, failed: int = 0, without: int = 0, identical: bool = F
 def whole_summary(measured: dict[str, Any], key: str = "aaaa", **changes: Any) -> dict[str, Any]:
     """A summary.json with every field, of what was measured (metrics.summarise()) by the kernel with this key."""
     kernel = {"name": "k", "release": "6", "build_id": "b", "key": key, "source": "s", "compiler": "c"}
-    asked = {
+    scenario = {
         "scenario": "s",
         "paper": "p",
         "figure": "Fig.",
@@ -157,21 +157,26 @@ def whole_summary(measured: dict[str, Any], key: str = "aaaa", **changes: Any) -
         "backend": "uml",
         "window_s": [5, 10],
     }
-    return measured | asked | {"virtual_s": 10, "wall_s": 1.5, "kernel": kernel, "checks": [], "ok": True} | changes
+    return measured | scenario | {"virtual_s": 10, "wall_s": 1.5, "kernel": kernel, "checks": [], "ok": True} | changes
+
+
+def put_run_metrics(measured: dict[str, Any], values: dict[str, Any]) -> None:
+    """Put every metric of a run in the measured part of its summary, each at its place: None where there is no value."""
+    for name, metric in RUN.items():
+        *folders, last = metric.place or ("bottleneck", name)
+        inner = measured
+        for key in folders:
+            inner = inner.setdefault(key, {})
+        inner[last] = values.get(name)
 
 
 def nothing_measured(**changes: Any) -> dict[str, Any]:
-    """The measured part of a summary.json of one CUBIC flow of which only ``changes`` are known: {metric: value}."""
+    """The measured part of a summary.json of one CUBIC flow with nothing but ``changes``: {metric: value}."""
     group = {"cca": "cubic", "count": 1, "direction": "forward", **dict.fromkeys(GROUP)}
-    found: dict[str, Any] = {"groups": [group], "flows": [], "bottleneck": {"buffer_bytes": 1}, "jain_index": None}
     group |= {name: value for name, value in changes.items() if name in GROUP}
-    for name, metric in RUN.items():
-        *folders, last = metric.place or ("bottleneck", name)
-        inner = found
-        for key in folders:
-            inner = inner.setdefault(key, {})
-        inner[last] = changes.get(name) if name not in GROUP else None
-    return found
+    measured: dict[str, Any] = {"groups": [group], "flows": [], "bottleneck": {"buffer_bytes": 1}}
+    put_run_metrics(measured, {name: value for name, value in changes.items() if name not in GROUP})
+    return measured
 
 
 def of_this_version(folder: Path, scale: str = "quick") -> Path:

@@ -1,4 +1,4 @@
-"""Made-up run folders, for tests of what is drawn and told of runs: whole as a guest's, in no time."""
+"""Made-up run folders, for tests of what is drawn and said of runs: whole as a guest's, in no time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pandas as pd
 from bbrlab.base import files
 from bbrlab.measure.sample_schema import BBR_COLUMNS
 from bbrlab.measure.sample_schema import SAMPLES as SAMPLES_COLUMNS
-from bbrlab.measure.schema import GROUP, RUN
+from bbrlab.measure.schema import GROUP
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.output import MANIFEST, SAMPLES, SUMMARY
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import GRID
-from tests.made_up import whole_summary
+from tests.made_up import put_run_metrics, whole_summary
 
 
 def made_up_run(point: Point, seed: int, out: Path, key: str = "aaaa", ok: bool = True) -> Path:
@@ -38,15 +38,9 @@ def made_up_run(point: Point, seed: int, out: Path, key: str = "aaaa", ok: bool 
         "groups": groups,
         "flows": [],
         "bottleneck": {"buffer_bytes": network.buffer_bytes},
-        "jain_index": 0.9,
     }
-    told = {"utilisation": 0.95, "loss": 0.01, "queue_ms_mean": 10.0 * network.buffer_bytes / network.bdp_bytes + seed}
-    for name, metric in RUN.items():
-        *folders, last = metric.place or ("bottleneck", name)
-        inner = measured
-        for folder in folders:
-            inner = inner.setdefault(folder, {})
-        inner.setdefault(last, told.get(name))
+    queue_ms = 10.0 * network.buffer_bytes / network.bdp_bytes + seed
+    put_run_metrics(measured, {"jain_index_all": 0.9, "utilisation": 0.95, "loss": 0.01, "queue_ms_mean": queue_ms})
     checks = [{"name": "rate", "ok": ok, "asked": 1, "measured": 1 if ok else 2, "detail": "" if ok else "1 v 2"}]
     summary = whole_summary(measured, key, scenario=scenario.name, paper=scenario.paper, values=point.values, seed=seed,
                             window_s=scenario.window_s, virtual_s=scenario.duration_s, checks=checks, ok=ok)  # fmt: skip

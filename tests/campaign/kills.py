@@ -166,7 +166,7 @@ def differences(results: Path, reference: dict[str, bytes]) -> list[str]:
 
 
 @dataclass
-class Told:
+class Outcome:
     """What a bench of kills came to."""
 
     kills: int = 0
@@ -177,8 +177,8 @@ class Told:
 
 def bench(
     folder: Path, kills: int, seed: int, targets: tuple[str, ...] = TARGETS, within_s: float | None = None
-) -> Told:
-    """Kill so many times, each within that time of a start (default: what an undisturbed campaign takes). Returns what was seen."""
+) -> Outcome:
+    """Kill so many times, each within that time of a start (default: what an undisturbed campaign takes). Returns what came of it."""
     rng = random.Random(seed)
     undisturbed = Campaign(folder / "undisturbed", targets)
     begin = time.monotonic()
@@ -186,11 +186,11 @@ def bench(
     whole_s = time.monotonic() - begin
     reference = content(undisturbed.results)
     print(f"undisturbed: {whole_s:.0f} s, {len(reference)} files", flush=True)
-    told = Told()
-    while told.kills < kills:
-        campaign = Campaign(folder / f"campaign-{told.campaigns}", targets)
+    outcome = Outcome()
+    while outcome.kills < kills:
+        campaign = Campaign(folder / f"campaign-{outcome.campaigns}", targets)
         while True:
-            last = told.kills >= kills
+            last = outcome.kills >= kills
             process = campaign.start()
             moment_s = rng.uniform(0, within_s or whole_s)
             begin = time.monotonic()
@@ -198,25 +198,25 @@ def bench(
                 process.wait(None if last else moment_s)
             if process.returncode is not None:
                 if process.returncode:
-                    told.wrong.append(
-                        f"campaign {told.campaigns} ended with {process.returncode}: {(campaign.folder / 'said').read_text()[-2000:]}"
+                    outcome.wrong.append(
+                        f"campaign {outcome.campaigns} ended with {process.returncode}: {(campaign.folder / 'said').read_text()[-2000:]}"
                     )
                 break
             everything, at_once = rng.random() < 0.5, rng.random() < 0.5
             campaign.kill(process, everything)
-            told.kills += 1
-            told.moments_s.append(moment_s)
+            outcome.kills += 1
+            outcome.moments_s.append(moment_s)
             if not at_once and not wait_for(campaign.has_no_guest, 20):
-                told.wrong.append(f"kill {told.kills}: guests survive their campaign")
-            told.wrong += [f"kill {told.kills}: {text}" for text in broken(campaign.results)]
-            print(f"kill {told.kills} after {moment_s:.1f} s: {'all' if everything else 'snakemake'}", flush=True)
+                outcome.wrong.append(f"kill {outcome.kills}: guests survive their campaign")
+            outcome.wrong += [f"kill {outcome.kills}: {text}" for text in broken(campaign.results)]
+            print(f"kill {outcome.kills} after {moment_s:.1f} s: {'all' if everything else 'snakemake'}", flush=True)
         others = differences(campaign.results, reference)
-        told.wrong += [f"campaign {told.campaigns}: {name} is another" for name in others]
-        print(f"campaign {told.campaigns}: {len(reference)} files, {len(others)} of them differ", flush=True)
-        told.campaigns += 1
+        outcome.wrong += [f"campaign {outcome.campaigns}: {name} is another" for name in others]
+        print(f"campaign {outcome.campaigns}: {len(reference)} files, {len(others)} of them differ", flush=True)
+        outcome.campaigns += 1
         wait_for(campaign.is_quiet, QUIET_S)
         shutil.rmtree(campaign.folder, ignore_errors=True)
-    return told
+    return outcome
 
 
 def main() -> int:
@@ -231,12 +231,12 @@ def main() -> int:
     options = parser.parse_args()
     targets = ("all",) if options.all else TARGETS
     with tempfile.TemporaryDirectory(prefix="bbrlab-kills-") as folder:
-        told = bench(Path(folder), options.kills, options.seed, targets, options.within_s)
+        outcome = bench(Path(folder), options.kills, options.seed, targets, options.within_s)
     print(
-        f"{told.kills} kills after {min(told.moments_s):.1f} to {max(told.moments_s):.1f} s in {told.campaigns} campaigns; wrong: {len(told.wrong)}"
+        f"{outcome.kills} kills after {min(outcome.moments_s):.1f} to {max(outcome.moments_s):.1f} s in {outcome.campaigns} campaigns; wrong: {len(outcome.wrong)}"
     )
-    print("\n".join(told.wrong[:20]))
-    return 1 if told.wrong else 0
+    print("\n".join(outcome.wrong[:20]))
+    return 1 if outcome.wrong else 0
 
 
 if __name__ == "__main__":

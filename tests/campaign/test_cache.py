@@ -23,10 +23,10 @@ from bbrlab.results.figures import figures_at
 from tests.campaign.checkout import STAND_IN, copy_checkout, put_program, run_snakemake
 
 FIGURE = "tang/fig2"
-# In bbrlab's place: writes down what it was asked, and what a run has to leave: at once, and another thing for each request.
+# In bbrlab's place: writes down its command, and what a run has to leave: at once, and another thing for each request.
 PROGRAM = STAND_IN.replace(
-    "#!/bin/bash\n", '#!/bin/bash\nasked="$*"; [ "$1" = point ] && echo "$asked" >> "$RUN_LOG"\n'
-).replace("echo '{}'", r'echo "{\"asked\": \"$asked\"}"')
+    "#!/bin/bash\n", '#!/bin/bash\ncommand="$*"; [ "$1" = point ] && echo "$command" >> "$RUN_LOG"\n'
+).replace("echo '{}'", r'echo "{\"command\": \"$command\"}"')
 
 
 class Checkout:
@@ -61,8 +61,8 @@ class Checkout:
         (figure,) = figures_at("smoke", [FIGURE])
         return self.folder / "results/runs" / FIGURE / figure.points[point].label / f"seed-{seed}"
 
-    def asked(self, point: int, seed: int) -> str:
-        return json.loads((self.run(point, seed) / "summary.json").read_text())["asked"]
+    def command_of(self, point: int, seed: int) -> str:
+        return json.loads((self.run(point, seed) / "summary.json").read_text())["command"]
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +89,11 @@ def test_another_checkout_takes_the_runs_that_are_there(first, second, shared):
     assert second.make(*made, (1, 2)) == 1
     assert "--seed 2 " in second.log.read_text()
     for run in made:
-        assert second.asked(*run) == first.asked(*run)
-        assert f"--seed {run[1]} " in second.asked(*run)
+        assert second.command_of(*run) == first.command_of(*run)
+        assert f"--seed {run[1]} " in second.command_of(*run)
         for name in ("summary.json", "samples.parquet", "manifest.json"):
             assert (second.run(*run) / name).resolve().parent == shared
-    assert len({second.asked(*run) for run in made}) == 3, "each its own"
+    assert len({second.command_of(*run) for run in made}) == 3, "each its own"
     assert len(cache.entries(shared)) == 4
 
 
@@ -140,9 +140,9 @@ def test_the_dry_run_lists_what_the_cache_holds(second):
     """With --quiet host, as docs/howto/shipped_results.md says."""
     second.make((0, 1), (1, 2))
     second.forget()
-    told = second.snakemake((0, 1), (1, 2), options=("--cache", "-n", "--quiet", "host"))
-    held = [line for line in told.splitlines() if "will be obtained from global between-workflow cache" in line]
-    assert sorted(line.rpartition("seed-")[2].split("/")[0] for line in held) == ["1", "2"], told
+    output = second.snakemake((0, 1), (1, 2), options=("--cache", "-n", "--quiet", "host"))
+    held = [line for line in output.splitlines() if "will be obtained from global between-workflow cache" in line]
+    assert sorted(line.rpartition("seed-")[2].split("/")[0] for line in held) == ["1", "2"], output
 
 
 def test_what_is_pruned_is_run_again(second, shared):
@@ -210,20 +210,20 @@ def test_a_cache_that_is_no_folder(tmp_path, monkeypatch):
 
 
 def test_plans_need_no_cache_that_is_there_and_campaigns_that_use_it_do(tmp_path):
-    """With --cache a missing folder is told before the first run; without, nothing changes."""
+    """With --cache a missing folder is named before the first run; without, nothing changes."""
     checkout = Checkout(tmp_path / "checkout", tmp_path / "none")
     line = f"Cache {tmp_path / 'none'}: not there yet; make it before you use --cache."
     for options in (("-n",), ("-n", "--cache")):
-        told = checkout.snakemake((0, 1), options=options)
-        assert line in told.splitlines()
-        assert "Error" not in told
-    told = checkout.snakemake((0, 1), options=("--cache",), ends_with=1)
-    assert told.count(f"--cache: {tmp_path / 'none'}: there is no such folder; make it first: mkdir -p ") == 1
+        output = checkout.snakemake((0, 1), options=options)
+        assert line in output.splitlines()
+        assert "Error" not in output
+    output = checkout.snakemake((0, 1), options=("--cache",), ends_with=1)
+    assert output.count(f"--cache: {tmp_path / 'none'}: there is no such folder; make it first: mkdir -p ") == 1
     assert checkout.log.read_text() == "", "nothing has run"
     assert checkout.make((0, 1), options=()) == 1
     checkout.shared.mkdir()
-    told = checkout.snakemake((0, 2), options=("-n",), cache_gb=7)
-    assert "of at most 7 GB (cache_gb of the configuration)" in told
+    output = checkout.snakemake((0, 2), options=("-n",), cache_gb=7)
+    assert "of at most 7 GB (cache_gb of the configuration)" in output
     assert checkout.make((0, 2)) == 1
 
 
@@ -269,7 +269,7 @@ def test_the_value_for_the_cache_stands_where_it_is_named():
 
 
 @pytest.mark.parametrize(
-    ("given", "folder", "copies", "told"),
+    ("given", "folder", "copies", "expected"),
     [
         (None, "", True, None),
         ([], "", False, "names no folder"),
@@ -278,13 +278,13 @@ def test_the_value_for_the_cache_stands_where_it_is_named():
         (["other"], "/shared", False, ["other"]),
     ],
 )
-def test_what_a_jobs_snakemake_is_told_of_the_cache(monkeypatch, given, folder, copies, told):
+def test_what_a_jobs_snakemake_gets_of_the_cache(monkeypatch, given, folder, copies, expected):
     """The names of rules, for Snakemake drops the option where there are none; and no cache that cannot be."""
     monkeypatch.setenv(cache.VARIABLE, folder)
     workflow = SimpleNamespace(workflow_settings=SimpleNamespace(cache=given))
-    if isinstance(told, str):
-        with pytest.raises(UserError, match=f"^--cache: .*{told}"):
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=f"^--cache: .*{expected}"):
             pass_cache_on(workflow, ["run"], copies)
     else:
         pass_cache_on(workflow, ["run"], copies)
-        assert workflow.workflow_settings.cache == told
+        assert workflow.workflow_settings.cache == expected

@@ -126,10 +126,10 @@ def test_a_run_while_the_clock_jumps(reference, tmp_path):  # noqa: F811
     library = tmp_path / "jumps.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "jumps.c", "-ldl"], check=True)
     code = "import time; print(len({round(time.time() / 86400 / 400) for _ in range(9)}))"
-    seen = subprocess.run(
+    years = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, env=os.environ | {"LD_PRELOAD": str(library)}
     )
-    assert int(seen.stdout) == 3, "it jumps"
+    assert int(years.stdout) == 3, "it jumps"
     assert content(run_in_process(tmp_path / "out", LD_PRELOAD=str(library))) == reference
 
 
@@ -137,9 +137,9 @@ def test_a_run_while_the_clock_jumps(reference, tmp_path):  # noqa: F811
 @pytest.mark.guest
 @pytest.mark.timeout(7200)
 def test_fifty_kills(tmp_path):
-    told = kills.bench(tmp_path, 50, seed=22)
-    assert told.kills == 50
-    assert not told.wrong, told.wrong[:10]
+    outcome = kills.bench(tmp_path, 50, seed=22)
+    assert outcome.kills == 50
+    assert not outcome.wrong, outcome.wrong[:10]
 
 
 @pytest.mark.slow

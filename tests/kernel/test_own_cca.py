@@ -249,11 +249,18 @@ def working_below(folder: Path) -> list[int]:
     return found
 
 
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """A build folder without a kernel, in whose source tree each build goes on that was ended as it compiled."""
+    return tmp_path_factory.mktemp("build")
+
+
 @pytest.mark.compiles
-@pytest.mark.parametrize("seen", [True, False], ids=["view", "plain"])
-def test_sigterm_ends_a_play_whose_kernel_is_being_built(kernels, tmp_path, seen):
+@pytest.mark.parametrize("has_view", [True, False], ids=["view", "plain"])
+def test_sigterm_ends_a_play_whose_kernel_is_being_built(unpacked, tmp_path, monkeypatch, has_view):
     """At once, with every compiler, whether the play has a terminal or not."""
-    scenario, built, out = tmp_path / "s.yaml", tmp_path / "build", tmp_path / "out"
+    scenario, out = tmp_path / "s.yaml", tmp_path / "out"
+    monkeypatch.setenv("BBRLAB_BUILD", str(unpacked))
     scenario.write_text(yaml.safe_dump(scenario_dict(flows=[{"cca": "aimd"}])))
     argv = [
         sys.executable,
@@ -267,15 +274,15 @@ def test_sigterm_ends_a_play_whose_kernel_is_being_built(kernels, tmp_path, seen
         str(out),
     ]
     child = pexpect.spawn(
-        argv[0], argv[1:] + ["--plain"] * (not seen), cwd=str(paths.ROOT), dimensions=(40, 120), timeout=300
+        argv[0], argv[1:] + ["--plain"] * (not has_view), cwd=str(paths.ROOT), dimensions=(40, 120), timeout=300
     )
     try:
         child.expect("its tree is built once")
         child.expect("configure +[0-9.]+ s")
-        assert wait_for(lambda: len(working_below(built)) > 2, 60), "compilers are at work"
+        assert wait_for(lambda: len(working_below(unpacked)) > 2, 60), "compilers are at work"
         child.kill(signal.SIGTERM)
         child.expect(r"compile(: patched)? was ended", timeout=20)
-        assert wait_for(lambda: working_below(built) == [], 5)
+        assert wait_for(lambda: working_below(unpacked) == [], 5)
         child.expect(pexpect.EOF)
         assert child.before.endswith(b"bbrlab: interrupted; nothing half-done was kept\r\n")
         child.close()
@@ -286,15 +293,15 @@ def test_sigterm_ends_a_play_whose_kernel_is_being_built(kernels, tmp_path, seen
 
 
 @pytest.mark.compiles
-def test_compilers_end_with_who_was_killed(kernels, tmp_path):
-    built = tmp_path / "build"
+def test_compilers_end_with_who_was_killed(unpacked, monkeypatch):
+    monkeypatch.setenv("BBRLAB_BUILD", str(unpacked))
     argv = [sys.executable, "-m", "bbrlab.cli.main", "kernel", "build", "--cca-source", str(AIMD)]
     child = pexpect.spawn(argv[0], argv[1:], cwd=str(paths.ROOT), timeout=300)
     try:
         child.expect("configure +[0-9.]+ s")
-        assert wait_for(lambda: len(working_below(built)) > 2, 60)
+        assert wait_for(lambda: len(working_below(unpacked)) > 2, 60)
         child.kill(signal.SIGKILL)
-        assert wait_for(lambda: working_below(built) == [], 30)
+        assert wait_for(lambda: working_below(unpacked) == [], 30)
     finally:
         child.close(force=True)
 
@@ -394,7 +401,7 @@ OOPS = "*(volatile int *)0x10 = 1;"
 @pytest.mark.compiles
 @pytest.mark.guest
 @BUILDS
-def test_an_oops_in_the_run_is_told_with_its_place(tmp_path):
+def test_an_oops_in_the_run_has_its_place(tmp_path):
     path = variant(tmp_path, "stops", ("u64 window", f"{OOPS} u64 window"))
     point = point_of(path, flows=[{"cca": "stops"}])
     with pytest.raises(UserError) as caught:

@@ -189,13 +189,13 @@ def test_a_campaign_of_a_paper_leaves_the_other_results_alone(tmp_path):
         )
 
     snakemake()
-    before, asked = state_of(results), calls.read_text().splitlines()
-    assert not any("aimd" in call for call in asked)
-    assert any(call.startswith("|kernel build --jobs") for call in asked)
+    before, plain = state_of(results), calls.read_text().splitlines()
+    assert not any("aimd" in call for call in plain)
+    assert any(call.startswith("|kernel build --jobs") for call in plain)
     snakemake("replace=bbr3:aimd")
-    own = calls.read_text().splitlines()[len(asked) :]
+    own = calls.read_text().splitlines()[len(plain) :]
     assert {call.split("|")[0] for call in own} == {"bbr3:aimd"}
-    assert len(own) == len(asked) + 1, "one kernel more"
+    assert len(own) == len(plain) + 1, "one kernel more"
     assert len([c for c in own if "kernel build" in c and "--cca-source kernels/cca/aimd.c" in c]) == 1
     with_own = {Path(c.split()[1]).parent.name for c in own if c.startswith("bbr3:aimd|point") and "--cca-source" in c}
     without = {

@@ -72,11 +72,11 @@ def write_results(results: Path) -> None:
         [c for c in claims_of(all_statements()) if set(c.figures) <= set(FIGURES)], figures, tables, results
     )
     judged = {v.claim.id for v in verdicts}
-    mine = [s for s in all_statements() if all(c.id in judged for c in s.claims)]
+    whole = [s for s in all_statements() if all(c.id in judged for c in s.claims)]
     frame = verdict_frame(verdicts)
     frame["why"] = EVIL
     write_table(frame, results / "smoke" / "tang.claims.parquet")
-    write_table(statement_frame(mine, verdicts).assign(in_words=EVIL), results / "smoke" / "tang.statements.parquet")
+    write_table(statement_frame(whole, verdicts).assign(in_words=EVIL), results / "smoke" / "tang.statements.parquet")
     (results / "smoke" / "tang.ipynb").write_text(json.dumps(ANY), encoding="utf-8")
 
 
@@ -261,7 +261,7 @@ def test_half_a_minute_tells_how_many_are_decided_and_how_near():
     assert found == pytest.approx([0.02] * len(shares))
     words = distance_words(found)
     assert f"Of {len(shares)} published shares of the link" in words and "within **0.02**" in words
-    assert distances(judged({}), whole.claims) == [] and distance_words([0.02] * 9) == "", "of few no quantile is told"
+    assert distances(judged({}), whole.claims) == [] and distance_words([0.02] * 9) == "", "few have no quantile"
     undecided = outcome_words(judged(verdicts).statements)
     assert undecided == "None of the **1** statements is decided yet: that needs more runs, or longer ones."
     verdicts |= {c.id: (REPRODUCED, 0.5) for c in whole.claims if c not in shares}
@@ -351,7 +351,7 @@ def test_text_of_results_is_never_markup(site):
             assert "document.title=" not in re.sub(r"&lt;script&gt;.*?&lt;/script&gt;", "", text), place
             assert "onerror=alert" not in re.sub(r"&lt;img[^<]*?&gt;", "", text), place
             assert "root:x:" not in text
-    assert "&lt;script&gt;" in (site / "index.html").read_text(encoding="utf-8"), "the kernel's name is told as text"
+    assert "&lt;script&gt;" in (site / "index.html").read_text(encoding="utf-8"), "the kernel's name is text"
     assert "&lt;script&gt;" in (site / "papers" / "tang.html").read_text(encoding="utf-8")
 
 
@@ -395,9 +395,9 @@ def test_a_table_with_a_wrong_type_gives_one_message(results, tmp_path, file, co
     content = pd.read_parquet(path)
     content = content.drop(columns=column) if value is None else content.assign(**{column: value})
     content.to_parquet(path)
-    with pytest.raises(UserError, match=re.escape(said)) as told:
+    with pytest.raises(UserError, match=re.escape(said)) as error:
         build_site("smoke", tmp_path / "site", tmp_path / "r")
-    assert str(path) in str(told.value)
+    assert str(path) in str(error.value)
     assert not (tmp_path / "site").exists(), "nothing half-written"
     assert [p.name for p in tmp_path.iterdir()] == ["r"]
 
@@ -520,7 +520,7 @@ def test_a_run_with_changes_is_repeated_by_its_own_command(tmp_path):
     changes = overrides_of([words[i + 1] for i, word in enumerate(words) if word == "--set"])
     assert changes == {"network.buffer.bdp": 4, "flows.1.cca": "reno", "sample_hz": 20, "window_s": [600, 900]}
     assert base_point(load_scenario(paths.ROOT / words[2], changes)).fingerprint == point.fingerprint
-    assert "1 of 1 self-checks failed" in text, "is told before the numbers"
+    assert "1 of 1 self-checks failed" in text, "stands before the numbers"
     assert text.index("self-checks failed") < text.index('aria-label="Flow groups"')
     manifest["scenario"]["flows"].append(manifest["scenario"]["flows"][0])  # what no --set says
     manifest["fingerprint"] = "another"
@@ -558,9 +558,9 @@ NOT_DRAWN = """(async () => {
   for (const plot of document.querySelectorAll(".bb-plot")) {
     plot.scrollIntoView();
     for (let i = 0; i < 100 && !plot.querySelector(".main-svg"); i++) await new Promise((done) => setTimeout(done, 100));
-    const told = plot.getAttribute("aria-label") || "";
-    if (!plot.querySelector(".main-svg")) wrong.push(`not drawn: ${told}`);
-    else if (plot.closest(".bb-chart") && !/: .+ (curves?:|cells over) .+ The numbers are in the table below/.test(told)) wrong.push(`not told: ${told}`);
+    const label = plot.getAttribute("aria-label") || "";
+    if (!plot.querySelector(".main-svg")) wrong.push(`not drawn: ${label}`);
+    else if (plot.closest(".bb-chart") && !/: .+ (curves?:|cells over) .+ The numbers are in the table below/.test(label)) wrong.push(`not in words: ${label}`);
   }
   return wrong;
 })()"""
@@ -619,9 +619,9 @@ def test_statements_are_searched_and_their_links_open_them(site, tmp_path):
     with Browser(tmp_path / "profile") as browser:
         browser.look(1200)
         browser.open(site / "statements.html")
-        number, by_words, again, of_paper, not_run, told = browser.run(SEARCHES)
+        number, by_words, again, of_paper, not_run, count = browser.run(SEARCHES)
         assert number == again == len(every) and of_paper == sum(s.paper == "tang" for s in every)
-        assert 0 < by_words < 10 and 0 < not_run < of_paper and told == f"{not_run} of {len(every)}"
+        assert 0 < by_words < 10 and 0 < not_run < of_paper and count == f"{not_run} of {len(every)}"
         link = next(link for link in pages_of(site)[site / "statements.html"].links if link.endswith("#sa-2a"))
         browser.open(site / link.split("#")[0])
         assert not browser.run("document.getElementById('sa-2a').open"), "folded until it is asked for"
@@ -639,13 +639,13 @@ def test_a_chart_tells_all_at_once_and_is_saved(site, tmp_path):
         browser.open(site / "papers" / "sarpkaya2025.html")
         assert browser.run(NOT_DRAWN) == []
         chart = "document.querySelector('[data-chart=\"chart-sarpkaya2025-fig2a-data\"] .bb-plot')"
-        told = browser.run(f"(() => {{ const p = {chart}; return {{ hover: p.layout.hovermode, size: p.layout.font.size, traces: p.data.map(t => "
+        drawn = browser.run(f"(() => {{ const p = {chart}; return {{ hover: p.layout.hovermode, size: p.layout.font.size, traces: p.data.map(t => "
                            "({name: t.name, visible: t.visible, text: t.text || null, bar: t.error_y ? t.error_y.thickness : 0})) }; })()")  # fmt: skip
-        assert (told["hover"], told["size"]) == ("x unified", 14)
-        measured = [t for t in told["traces"] if t["text"] and t["name"].startswith("BBRv1")]
+        assert (drawn["hover"], drawn["size"]) == ("x unified", 14)
+        measured = [t for t in drawn["traces"] if t["text"] and t["name"].startswith("BBRv1")]
         assert measured and all("published" in t["text"][0] and "ware" in t["text"][0] for t in measured)
-        assert {t["visible"] for t in told["traces"] if "Ware" in t["name"]} == {"legendonly"}
-        band = [t["bar"] for t in told["traces"] if t["name"].endswith(": published")]
+        assert {t["visible"] for t in drawn["traces"] if "Ware" in t["name"]} == {"legendonly"}
+        band = [t["bar"] for t in drawn["traces"] if t["name"].endswith(": published")]
         assert band and min(band) > 5 * max(t["bar"] for t in measured)
         buttons = f"[...{chart}.closest('figure').querySelectorAll('.bb-saved button')].map(b => b.textContent)"
         assert browser.run(buttons) == ["PNG", "SVG", "CSV"]
@@ -692,21 +692,21 @@ def test_the_tables_on_models_fit_a_small_laptop(site, tmp_path):
 def test_pages_open_without_an_error_and_keep_nobody_out(site, tmp_path, width, dark):
     source = axe()
     write_run_page(run_with_markup(tmp_path / "run"), tmp_path / "run.html")
-    told = []
+    problems = []
     with Browser(tmp_path / "profile") as browser:
         browser.look(width, dark=dark)
         for page in [*pages_of(site), tmp_path / "run.html"]:
             browser.open(page)
             browser.run("new Promise(done => setTimeout(done, 300))")
             name = page.relative_to(site) if page.is_relative_to(site) else page.name
-            told += [f"{name}: {problem}" for problem in browser.problems]
+            problems += [f"{name}: {problem}" for problem in browser.problems]
             browser.problems.clear()
             if browser.run("document.documentElement.scrollWidth > innerWidth"):
-                told.append(f"{name}: is wider than the window")
-            told += [f"{name}: chart {problem}" for problem in browser.run(NOT_DRAWN)]
+                problems.append(f"{name}: is wider than the window")
+            problems += [f"{name}: chart {problem}" for problem in browser.run(NOT_DRAWN)]
             browser.run(source + "; true")
             for found in browser.run("axe.run(document, {preload: false, resultTypes: ['violations']}).then(r => r.violations.map(v => "
                                      "({impact: v.impact, id: v.id, nodes: v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))})))"):  # fmt: skip
                 if found["impact"] in ("serious", "critical"):
-                    told.append(f"{name}: {found['id']}: {found['nodes']}")
-    assert told == []
+                    problems.append(f"{name}: {found['id']}: {found['nodes']}")
+    assert problems == []
