@@ -23,11 +23,12 @@ from bbrlab.kernel.built import KernelEntry
 from bbrlab.results.config import command_for, load_config
 from bbrlab.results.figures import figures_at
 from bbrlab.results.schema import other_version_error, read_with
-from bbrlab.run.conditions import WITHOUT_NOISE
+from bbrlab.run.conditions import CONDITIONS
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
 FORMAT = 3  # of the files; increased when an older bbrlab could not read them
 PLACE = ["figure", "point", "seed"]  # of a run
+WITHOUT_NOISE = CONDITIONS[0]  # of all versions before hosts.noise; their BBRv2 and BBRv3 are of before, too
 FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # only below the folder
 WITHOUT_SAMPLES = "Samples of runs do not ship; where a figure is drawn over time, the curves of one run of it do."
 GET_ANEW = "get these results anew, or look at them with the version that packed them"

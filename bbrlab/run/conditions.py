@@ -11,5 +11,3 @@ CONDITIONS = (
     "noise by default (hosts.noise: RTTs up to 0.6 ms longer, within a packet's time, hosts take up to 50 us for a packet); goodput of flows "
     "with a size counts data alone",
 )
-# Of all versions before hosts.noise. Their BBRv2 and BBRv3 are of before, too.
-WITHOUT_NOISE = CONDITIONS[0]
