@@ -360,8 +360,9 @@
       shown.margin.t = 40;
       shown.margin.l = 84;
       const end = Math.max(...data.panels.flatMap((panel) => panel.lines.map((line) => line.x[line.x.length - 1] || 0)));
-      const [from_s, to_s] = data.window_s || [0, end];
-      shown.shapes = [[0, from_s], [to_s, end]].filter(([from, to]) => to > from).map(([x0, x1]) => (
+      const begin = Math.min(end, ...data.panels.flatMap((panel) => panel.lines.map((line) => line.x[0] ?? end)));
+      const [from_s, to_s] = data.window_s || [begin, end];
+      shown.shapes = [[begin, from_s], [to_s, end]].filter(([from, to]) => to > from).map(([x0, x1]) => (
         { type: "rect", xref: "x", yref: "paper", x0, x1, y0: 0, y1: 1, line: { width: 0 }, fillcolor: style("--bb-quiet"), opacity: 0.1, layer: "below" }));
       Plotly.react(place, traces, shown, SETTINGS);
     };
