@@ -67,9 +67,9 @@ def error(part: pd.DataFrame, side: str) -> float:
 
 
 def by_chance(part: pd.DataFrame, side: str) -> float:
-    """What error() of two equal algorithms is by their seeds' standard errors (root mean square over the cells with two seeds or more)."""
+    """What error() of two equal algorithms is by their seeds' standard errors (root mean square over the cells; one seed has none)."""
     google, other = (part[f"{one}_sd"] ** 2 / part[f"{one}_seeds"] for one in ("google", side))
-    return float((google + other).mean() ** 0.5)
+    return float((google + other.fillna(0)).mean() ** 0.5)
 
 
 def panels_table(table: pd.DataFrame) -> str:
