@@ -177,6 +177,10 @@ def test_the_search_button_is_called_what_it_shows(site):
     """A label that the theme gives it, 'Search', is not the text 'Search Ctrl + K' (axe: label-content-name-mismatch)."""
     buttons = re.findall(r"<button[^>]*search-button-field.*?</button>", (site / "index.html").read_text(), re.DOTALL)
     assert buttons and all("aria-label" not in button and ">Search<" in button for button in buttons)
+    style = (site / "_static" / "site.css").read_text(encoding="utf-8")
+    assert re.search(r"search-button__default-text \{[^}]*clip-path[^}]*display: block", style), (
+        "a name on a phone, too"
+    )
 
 
 def test_no_name_stands_twice_on_a_page(site):
