@@ -40,9 +40,11 @@ def config_file(workflow: Any) -> Path:
         UserError: naming field and value of what is wrong in it.
     """
     if workflow.is_main_process:
+        from bbrlab.campaign.clock import date_back
         from bbrlab.results.config import load_config
 
         load_config()
+        date_back(paths.results_folder())
         end_at_hangup()
     return paths.CONFIG / "config.yaml"
 

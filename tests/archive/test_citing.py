@@ -180,7 +180,7 @@ def test_the_appendix_first_run_comes_out_as_it_says(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     said = re.search(r"BBRv1 has (0\.\d+) of the link and CUBIC (0\.\d+)", APPENDIX)
-    ends = re.search(r"testbed time and ends with `([^`]+)`", APPENDIX)
+    ends = re.search(r"and ends with `([^`]+)`", APPENDIX)
     assert said and ends
     shares = re.findall(r"^1 (?:bbr1|cubic) +[\d.]+ +(0\.\d+)", done.stdout, re.MULTILINE)
     assert shares == [said[1], said[2]]

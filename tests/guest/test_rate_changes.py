@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bbrlab.results.figures import figures_at
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.rates import buffer_full_ms, highest_mbit, queueing_delay_ms, rate_at
 from bbrlab.scenario.schema import ROUTER_RATE_MBIT_MIN, Flow, Network, Scenario
 from bbrlab_apps.site.run_page import write_run_page
 from studies.run_plots import run_over_time
-from tests.show.test_site import run_with_markup
+from tests.made_up_runs import made_up_run
 
 # 1,000 bytes take 0.8 ms at 10 Mbit/s, 1.6 at 5 and 0.4 at 20.
 CHANGES = [{"at_s": 150.0, "rate_mbit": 20.0}, {"at_s": 50.0, "rate_mbit": 5.0}, {"at_s": 100.0, "rtt_ms": 7.0}]
@@ -33,10 +34,15 @@ def network() -> Network:
 @pytest.fixture
 def run(tmp_path) -> Path:
     """1,000 bytes of backlog all the time, 200 s; the buffer has 2,000."""
-    folder = run_with_markup(tmp_path / "run")
+    folder = made_up_run(figures_at("smoke", ["tang/fig2"])[0].points[0], 1, tmp_path / "run")
+    first = pd.read_parquet(folder / "samples.parquet").head(1)
+    times = np.arange(2000) * 0.1
+    samples = pd.concat([first] * len(times)).assign(time_s=times, bytes_acked=times * 1e6, queue_bytes=1000)
+    samples.to_parquet(folder / "samples.parquet")
+    given = {"network": NETWORK, "duration_s": 200.0, "window_s": [0.0, 200.0]}
     for file, change in (
-        ("manifest.json", lambda c: c["scenario"].update(network=c["scenario"]["network"] | NETWORK)),
-        ("summary.json", lambda c: c["bottleneck"].update(buffer_bytes=2000)),
+        ("manifest.json", lambda c: c["scenario"].update(given | {"network": c["scenario"]["network"] | NETWORK})),
+        ("summary.json", lambda c: c.update(virtual_s=200.0) or c["bottleneck"].update(buffer_bytes=2000)),
     ):
         content = json.loads((folder / file).read_text())
         change(content)

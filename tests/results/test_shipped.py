@@ -448,8 +448,9 @@ def test_of_all_runs_of_a_folder_missing_files_are_told(mine):
 
 def test_memory_and_disk_are_planned(tmp_path, monkeypatch):
     monkeypatch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     fig8, fig12 = figures_at("full", ["bless2025/fig8", "bless2025/fig12"])
-    small, large, short = (list(plan.runs_of(planned_figure(f, []), results=tmp_path)) for f in (figure(), fig8, fig12))
+    small, large, short = (list(plan.runs_of(planned_figure(f, []))) for f in (figure(), fig8, fig12))
     told = max(guest_mb(point) for point in fig12.points) / 1e3
     assert f"may grow to {told:.1f} GB" in budget.memory_words(short, 2, available=8e9), "what a scheduler is told"
     assert "too much" not in budget.memory_words(small, 2, available=8e9)
