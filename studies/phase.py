@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.tables import point_means
 from bbrlab.scenario.frames import FRAME_BYTES
+from studies.figure_plots import curves
+from studies.page import load_page
 
 EXACT, NOISY = "exact", "with noise"
 KEYS = ["rate_mbit", "pair", "flows", "rtt", "hosts"]
@@ -62,3 +68,34 @@ def spreads(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {f"{name}, {hosts}": by_hosts.xs(hosts, level="hosts")[name] for name in columns for hosts in (EXACT, NOISY)}
     )
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """The first flow's part over the fraction, with noise and at the exact RTT: an axes for each pair and rate.
+
+    Args:
+        table: over_fraction() of questions/phase.
+    """
+    return curves(
+        table.assign(place=table["pair"] + ", " + table["rate_mbit"].map("{:g} Mbit/s".format)),
+        "fraction",
+        "part",
+        "hosts",
+        "place",
+        log_x=False,
+        labels=("the RTT is longer by so much of a packet's time", "the first flow's part"),
+        limits=(0, 1.02),
+    )
+
+
+def main() -> None:
+    """Draw questions/phase at the largest scale that there is: the picture of docs/explanation/phase.md."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    table = load_page("full", "questions").tables["phase"]
+    draw(over_fraction(table)).savefig(options.out, dpi=90)
+
+
+if __name__ == "__main__":
+    main()

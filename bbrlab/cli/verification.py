@@ -12,7 +12,12 @@ from bbrlab.base.console import wide_console
 from bbrlab.base.words import number_of
 from bbrlab.campaign.progress import Progress, span
 from bbrlab.publish.expected_runs import Problem
-from bbrlab.publish.verify import Outcome
+from bbrlab.publish.verify import OTHER_BUILD, Outcome
+
+OF_ANOTHER_BUILD = (
+    "Another build of the kernel gives another trial, as good as any. Equal bytes need the same source and compiler, iperf3 and Python:"
+    ' the release of Debian that they were made on, with its updates (LIMITATIONS.md, What "bit for bit" covers).'
+)
 
 
 def progress_words(progress: Progress, waits: str = "") -> str:
@@ -62,6 +67,8 @@ def show_verification(outcomes: Sequence[Outcome], problems: Sequence[Problem]) 
     runs = f"{number_of(len(outcomes), 'run')} {'is' if len(outcomes) == 1 else 'are'}"
     words = f"{len(outcomes) - bad} of {runs} equal in every hash"
     console.print(words + (f"; {number_of(len(problems), 'fault')} in the files" if problems else ""))
+    if any(what.what.startswith(OTHER_BUILD) for one in outcomes for what in one.problems):
+        console.print(OF_ANOTHER_BUILD)
 
 
 def _content(problem: Problem) -> dict[str, str]:

@@ -21,6 +21,8 @@ from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.output import MANIFEST, SUMMARY
 from bbrlab.run.processes import Job, Started, run_each, run_job
 
+OTHER_BUILD = "kernel build differs"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -131,7 +133,7 @@ def _again(
     problems = [*expected.problems, *compare(expected, out, results.libraries)]
     note, kernel = "", RunFolder(out).raw_summary["kernel"]  # with the user's own algorithms of the point
     if kernel["key"] != key:
-        text = f"kernel build differs: {expected.kernel[0]} {key} there, {kernel['name']} {kernel['key']} here ({kernel['source']}, {kernel['compiler']})"
+        text = f"{OTHER_BUILD}: {expected.kernel[0]} {key} there, {kernel['name']} {kernel['key']} here ({kernel['source']}, {kernel['compiler']})"
         if problems:
             problems.insert(0, Problem(SUMMARY, text))
         else:

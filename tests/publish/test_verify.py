@@ -196,6 +196,16 @@ def test_faults_are_counted(results, capsys, faults, said):
     assert capsys.readouterr().out.endswith(f"2 of 2 runs are equal in every hash; {said}\n")
 
 
+def test_what_another_build_of_the_kernel_means_is_said(results, capsys):
+    """On another release of Debian no run is equal, and nobody has to take that for a fault."""
+    other = Problem("summary.json", f"{verify.OTHER_BUILD}: a there, b here")
+    show_verification([verify.Outcome(some(results, 1)[0], [other, Problem("samples.parquet", "has hash c")])], [])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Another build of the kernel gives another trial" in told and "LIMITATIONS.md" in told
+    show_verification([verify.Outcome(some(results, 1)[0], [Problem("samples.parquet", "has hash c")])], [])
+    assert "trial" not in capsys.readouterr().out
+
+
 # --- results of a version that measured less ------------------------------------------------------------------------------
 
 

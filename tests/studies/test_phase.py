@@ -1,10 +1,12 @@
 """The page's table and picture of the share over the RTT's fraction of a packet's time."""
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 
 from bbrlab.results.figures import figures_at
-from studies.phase import EXACT, NOISY, over_fraction, spreads
+from studies.phase import EXACT, NOISY, draw, over_fraction, spreads
 
 
 def made_up(name: str, part_of) -> pd.DataFrame:
@@ -42,3 +44,13 @@ def test_what_hangs_on_the_fraction_and_what_on_the_seed():
     assert found[f"over fractions, {EXACT}"] == pytest.approx(0.4 * 1.06) and found[f"over seeds, {EXACT}"] == 0
     assert found[f"over fractions, {NOISY}"] == pytest.approx(0)
     assert found[f"over seeds, {NOISY}"] == pytest.approx(0.1) and found[f"mean, {NOISY}"] == pytest.approx(0.5)
+
+
+def test_the_picture_has_a_panel_for_each_pair_and_rate():
+    figure = draw(over_fraction(made_up("phase", lambda values, seed: 0.4 if values["case"].endswith("-off") else 0.5)))
+    titles = {axes.get_title() for axes in figure.axes}
+    assert {"BBRv2 v CUBIC, 10 Mbit/s", "BBRv2 v CUBIC, 50 Mbit/s"} <= titles
+    axes = next(axes for axes in figure.axes if axes.get_title() == "BBRv2 v CUBIC, 10 Mbit/s")
+    drawn = [np.asarray(line.get_ydata(), float) for line in axes.get_lines()]
+    assert {float(y[0]) for y in drawn if np.ptp(y) == 0} == {0.4, 0.5}
+    plt.close("all")
