@@ -2,7 +2,7 @@
 
 The code is every module that a stage's command can import, so that no file can be forgotten and no list of folders grows old.
 Snakemake sees one small file for each stage. It changes only if what the code does may have changed: not with a comment, a
-docstring, the name of a local variable, or the place where a module stands.
+docstring, a field's description, the name of a local variable, or the place where a module stands.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ STAGES = {
     "pages": Stage(("bbrlab.cli.stages.pages",), (*_JUDGED, "bbrlab_apps/site/templates"), notebooks=True),
     "site": Stage(("bbrlab_apps.site.commands",), (*_JUDGED, "bbrlab_apps/site/static", "bbrlab_apps/site/templates")),
 }
+FOR_READERS = {"description", "help"}  # keywords of a field and of an option
 LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Python and numba leave beside them
 
 
@@ -137,7 +138,7 @@ class _Parsed:
     """What a Python file does.
 
     Attributes:
-        sha256: of its syntax tree without imports, docstrings and the names of local variables.
+        sha256: of its syntax tree without imports, docstrings, descriptions of fields and the names of local variables.
         does_something: whether more is in it than a docstring and imports.
         imports: wherever they stand in it.
         scripts: names of Python files beside it that it starts: Path(__file__).with_name("start.py").
@@ -229,7 +230,7 @@ def _imported_by_notebook(path: Path) -> list[str]:
 
 
 class _Stripped(ast.NodeTransformer):
-    """A syntax tree without imports and docstrings."""
+    """A syntax tree without imports, docstrings, and the texts that fields and options have for who reads them."""
 
     def visit(self, node: ast.AST) -> ast.AST | None:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -240,8 +241,14 @@ class _Stripped(ast.NodeTransformer):
             node.body
         ):
             del node.body[0]
+        if isinstance(node, ast.Call):
+            node.keywords = [k for k in node.keywords if not _is_for_readers(k)]
         self.generic_visit(node)
         return node
+
+
+def _is_for_readers(keyword: ast.keyword) -> bool:
+    return keyword.arg in FOR_READERS and isinstance(keyword.value, (ast.Constant, ast.JoinedStr))
 
 
 def _number_locals(tree: ast.Module, others: set[str]) -> None:

@@ -519,7 +519,7 @@ class Network(Strict):
     )
     trace: str | None = Field(
         None,
-        description="when the bottleneck may send, packet by packet, from the start of the run on: cellular or leo, which come with the package, "
+        description="when the bottleneck may send, packet by packet, from the start of the run on: cellular, leo or wifi, which come with the package, "
         "or a file of times in ms, as mahimahi has them, or of times in s and rates (docs/howto/paths.md). rate_mbit is then what a buffer "
         "in BDP is of, and capacity the trace's",
         exclude_if=lambda value: value is None,  # points that do not have it keep their names

@@ -118,6 +118,24 @@ def test_the_name_of_a_local_variable_is_no_part_of_a_hash(tmp_path, old, new, i
     assert (first == second) == is_same
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("'of the buffer'", "'what the buffer holds'", True),
+        ("'of the buffer'", "f'at most {LIMIT}'", True),
+        ("'of the buffer'", "words()", False),
+        ("ge=1", "ge=2", False),
+    ],
+)
+def test_what_a_field_says_to_its_readers_is_no_part_of_a_hash(tmp_path, old, new, is_same):
+    text = "packets: int = Field(1, ge=1, description='of the buffer')\n"
+    paths_of = [tmp_path / "first.py", tmp_path / "second.py"]
+    for path, content in zip(paths_of, (text, text.replace(old, new)), strict=True):
+        path.write_text(content)
+    first, second = (stages._parsed(path).sha256 for path in paths_of)
+    assert (first == second) == is_same
+
+
 def test_a_mere_move_changes_no_hash(checkout, hashes):
     """Modules that runs, tables, claims and pages have, moved to another room, with the imports of all others."""
     before = hashes()
