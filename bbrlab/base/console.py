@@ -32,11 +32,7 @@ class Console(rich.console.Console):
 
 
 def wide_console(**options: Any) -> Console:
-    """A console on standard output for tables: as wide as the terminal, and wide enough for a table in a file or a pipe.
-
-    Args:
-        options: of Console.
-    """
+    """A console on standard output for tables: as wide as the terminal, and wide enough for a table in a file or a pipe."""
     console = Console(**options)
     if not console.is_terminal:
         console.width = max(console.width, WIDTH)

@@ -42,7 +42,6 @@ def why_it_failed(errors: str, status: int) -> str:
     """Why a ``bbrlab`` process failed, in one line.
 
     Args:
-        errors: all of its standard error.
         status: that it ended with; told if it said nothing.
 
     Returns:

@@ -197,9 +197,6 @@ def write_json(path: Path, content: Any) -> None:
 def read_json(path: Path, remedy: str = "delete it, and what made it makes it anew") -> Any:
     """The content of a JSON file of ours.
 
-    Args:
-        remedy: what to do about a damaged one.
-
     Raises:
         DamagedFile: if it is missing, cut off or no JSON.
     """

@@ -23,9 +23,7 @@ def start(module: str, *arguments: str, **how: Any) -> subprocess.Popen[Any]:
     """Start a Python of ours: ``python -m module``, in the checkout, with nothing of its working folder on the path.
 
     Args:
-        module: of ours, or of a library.
         arguments: its command line; paths must be absolute, for the working folder is another.
-        how: further arguments of subprocess.Popen.
     """
     return subprocess.Popen([sys.executable, "-P", "-m", module, *arguments], cwd=paths.ROOT, **how)
 

@@ -43,11 +43,7 @@ def unequal(one: pd.Series, two: pd.Series) -> pd.Series:
 
 
 def published_table(name: str) -> pd.DataFrame:
-    """Published values: data/PAPER/TABLE.csv. UserError if there is no such table.
-
-    Args:
-        name: PAPER/TABLE.
-    """
+    """Published values: data/PAPER/TABLE.csv. UserError if there is no such table."""
     import pandas as pd
 
     path = paths.DATA / f"{name}.csv"

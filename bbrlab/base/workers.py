@@ -20,7 +20,6 @@ def workers(
     """A pool whose processes are told to end (SIGTERM), and whose waiting jobs are dropped, when the block ends by an exception.
 
     Args:
-        count: of processes.
         begin: called first in each of them; it decides what signals do there.
         killed: what to say if one of them is: "a process that graded was killed".
         kept: what is left then: "what is graded is kept".

@@ -26,8 +26,6 @@ class Entry:
     """What the cache holds of one job.
 
     Attributes:
-        files: all of one key.
-        size_bytes: together.
         used_s: when one of them was last read or written, in s since 1970; a file system without access times tells when
             it was written.
     """
@@ -113,7 +111,6 @@ class Pruned:
     """What pruning did, or would do.
 
     Attributes:
-        removed: entries that go.
         kept_linked: entries that would go, were results not linked to them.
         left: entries that stay, these among them.
     """
@@ -138,7 +135,6 @@ def prune(
         older_days: None: age alone removes nothing.
         largest_bytes: of what stays; None: any size.
         keep: folders of others' results; what they link to stays, as does what this checkout's results link to.
-        dry: only say what would go.
         now_s: the time that it is, in s since 1970; default: the clock's.
     """
     now_s = time.time() if now_s is None else now_s

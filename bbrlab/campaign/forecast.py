@@ -23,11 +23,9 @@ class Forecast:
     """One figure of a campaign, or the sum of several.
 
     Attributes:
-        figure: its id.
         points, seeds: how many, seeds of each point to begin with.
         runs, done: of those seeds; how many of them are there already.
         more_runs: at most so many more seeds may follow, of points that claims read, where these need them.
-        more_core_s, more_bytes: what these would take.
         virtual_s: testbed time of all runs.
         left_core_s, left_bytes: real time on one core, and disk, of what is left.
     """

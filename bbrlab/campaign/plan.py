@@ -84,13 +84,7 @@ class PlannedFigure:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run.
-
-    Attributes:
-        figure, label, seed: which.
-        point: what it takes.
-        folder: of its results.
-    """
+    """One run."""
 
     figure: str
     label: str
@@ -110,12 +104,10 @@ class Plan:
 
     Attributes:
         scale, kernel: kernel None: the default one.
-        figures: by id.
         code: {stage: hash of what decides its results} (stages.py).
         identity: of the kernel: what decides it (bbrlab.kernel.built.kernel_identity()).
         kernel_is_built: whether it only has to be recorded.
         packages: versions of the Debian packages that guests use.
-        shipped: manifests of results that ship.
         documents: files of the documentation that the site has.
         others: files outside of the checkout that it depends on: own kernels, traces.
         signature: of all that the plan was worked out from (signature_of()).

@@ -87,12 +87,7 @@ def planned_figures(figures: Iterable[Figure]) -> list[PlannedFigure]:
 
 
 def planned_figure(figure: Figure, claims: Sequence[Claim], kernel: str | None = None) -> PlannedFigure:
-    """What a plan says of a figure.
-
-    Args:
-        claims: of all papers.
-        kernel: default: the default one.
-    """
+    """What a plan says of a figure."""
     requesting = claims_requesting_seeds(figure, claims)
     read = {
         p.label for claim in requesting for chosen in reach(claim, {figure.id: figure}).points.values() for p in chosen

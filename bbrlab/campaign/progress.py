@@ -35,8 +35,6 @@ class Progress:
 
     Attributes:
         figures: of a campaign all of the scale, by id.
-        cores: how many run at once.
-        clock: seconds that pass.
         planned: the runs of this campaign, done or not.
         done, failed: those that are over; those of them whose self-checks failed.
     """

@@ -58,7 +58,6 @@ def check_slurm(workflow: Any, point_of: Callable[[Any], PlannedPoint]) -> None:
 
     Args:
         workflow: Snakemake's, once its DAG exists (``onstart``). Of another executor nothing is looked at.
-        point_of: a run's point by its job's wildcards.
 
     Raises:
         UserError: if Slurm is not reachable, a run was declared less memory than its guest needs (``--set-resources``), or

@@ -54,7 +54,6 @@ def plan_of(workflow: Any, config: Mapping[str, Any]) -> Plan:
 
     Args:
         workflow: Snakemake's, while it reads the Snakefile.
-        config: the configuration: config/config.yaml with what --config adds.
 
     Raises:
         UserError: for what is wrong with the configuration, with scenarios or claims, or with the kernel's algorithms.
@@ -213,7 +212,6 @@ def start(workflow: Any, plan: Plan, point_of: Callable[[Any], PlannedPoint]) ->
 
     Args:
         workflow: Snakemake's, once its jobs are known (``onstart``).
-        point_of: what a run takes, by its job's wildcards.
 
     Raises:
         UserError: if another campaign runs, or cache, kernel or Slurm are not there.

@@ -95,8 +95,6 @@ def pass_cache_on(workflow: Any, rules: Sequence[str], copies: bool) -> None:
     Snakemake 9.27 passes the names of rules on to its jobs, and drops the option where there is none.
 
     Args:
-        workflow: snakemake's.
-        rules: those that may be cached.
         copies: whether jobs have copies of the files only, and so no folder in common.
 
     Raises:

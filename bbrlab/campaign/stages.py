@@ -119,9 +119,7 @@ class _Import:
     """A name that a module takes from another one.
 
     Attributes:
-        module: where it is from.
         name: what is taken; empty for the module itself.
-        as_name: what it is called here.
     """
 
     module: str
@@ -140,7 +138,6 @@ class _Parsed:
     Attributes:
         sha256: of its syntax tree without imports, docstrings, descriptions of fields and the names of local variables.
         does_something: whether more is in it than a docstring and imports.
-        imports: wherever they stand in it.
         scripts: names of Python files beside it that it starts: Path(__file__).with_name("start.py").
     """
 

@@ -13,7 +13,6 @@ def copies_of(workflow: Any, results: str) -> Path | None:
     """Where Snakemake keeps its copies of the results that are in a storage; None without --default-storage-provider.
 
     Args:
-        workflow: Snakemake's.
         results: the results folder as the rules call it, relative to Snakemake's working folder.
     """
     settings = workflow.storage_settings

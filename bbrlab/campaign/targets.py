@@ -49,10 +49,7 @@ def check_target_names(words: Iterable[str], chosen: Collection[str], rules: Col
     """UserError for a word that is neither a figure, a paper, a rule nor a file: what may have been meant.
 
     Args:
-        words: the targets on the command line.
-        chosen: the campaign's figures.
         rules: names of Snakemake's rules that can be asked for; figures' and papers' may be among them.
-        scale: of the campaign.
     """
     targets = targets_of(chosen)
     others = [rule for rule in rules if rule not in targets]

@@ -12,11 +12,7 @@ EXTRAS = {
 
 
 def why_not_imported(error: ModuleNotFoundError, command: str) -> str | None:
-    """What a user is told whose environment lacks an extra; None if the module belongs to none, which is a fault.
-
-    Args:
-        command: that needs it, as in "bbrlab play".
-    """
+    """What a user is told whose environment lacks an extra; None if the module belongs to none, which is a fault."""
     module = (error.name or "").split(".")[0]
     for extra, modules in EXTRAS.items():
         if module in modules:

@@ -58,7 +58,6 @@ class Hosts:
     """Creates hosts: one for each (direction, RTT, jitter, own RTT or the network's, links), which is each delay path, ECN and machine.
 
     Attributes:
-        specs: every host, in the order of creation.
         receivers: {direction: the host that receives all its flows}; with several links the first of them.
         data_delay_ms: the part of each RTT that delays data.
 

@@ -22,8 +22,6 @@ class Parameters:
 
     Attributes:
         names: for each group the kernel's name of its CCA: an algorithm, or a parameter set.
-        sets: the parameter sets that the guest registers.
-        kernel_arguments: module parameters for the kernel's command line.
     """
 
     names: list[str]
@@ -35,8 +33,6 @@ def plan_parameters(scenario: Scenario, ccas: Mapping[str, str], modules: Mappin
     """Each group's parameters; groups with the same CCA and the same parameters share a set.
 
     Args:
-        scenario: what to run.
-        ccas: the kernel's names of the CCAs.
         modules: {the kernel's name of a CCA that may be had in parameter sets: the module that has it}.
     """
     names: list[str] = []

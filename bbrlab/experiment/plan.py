@@ -36,8 +36,6 @@ class Plan:
     """The guest's plan, and what is needed to read its results.
 
     Attributes:
-        content: the JSON that the guest reads.
-        flows: every flow, in order.
         kernel_arguments: module parameters for the guest kernel's command line.
         opportunities: {OpportunitiesPlan.file: its content}: the times at which a bottleneck may send.
         workloads: {group: chunks of its short flows} (bbrlab.workload.chunks.COLUMNS).
@@ -66,10 +64,8 @@ def make_plan(
     """The plan for one run.
 
     Args:
-        point: what to run.
         seed: decides the drawn RTTs (and, elsewhere, the guest's entropy).
         ccas: the kernel's names of the CCAs: {"bbr1": "bbr", ...}.
-        virtual: whether the guest runs in virtual time.
         own_machine: whether the guest is a machine of its own, not this one.
         preload: the iperf3 helper library as the guest sees it, or None.
         helpers: the folder of the compiled helpers as the guest sees it.

@@ -11,12 +11,7 @@ Trace = Literal["", "acks", "changes"]  # of what records are kept (bbrlab.run.r
 
 
 class HostPlan(TypedDict):
-    """A host, and the delay and loss of packets towards it: ACKs to a sender, data to a receiver.
-
-    Attributes:
-        sysctls: those that it has in place of the plan's.
-        overtakes: whether packets leave by their own delays, even before earlier ones.
-    """
+    """A host, and the delay and loss of packets towards it: ACKs to a sender, data to a receiver."""
 
     name: str
     side: Side
@@ -36,13 +31,7 @@ class HostPlan(TypedDict):
 
 
 class LinkPlan(TypedDict):
-    """A bottleneck, its queue, and how calibration fills it.
-
-    Attributes:
-        link: its number, of one of several in a row.
-        constant: whether its rate never changes.
-        qdisc_options: options that tc does not know, in hex.
-    """
+    """A bottleneck, its queue, and how calibration fills it."""
 
     direction: Direction
     device: str
@@ -114,11 +103,7 @@ class PingPlan(TypedDict):
 
 
 class TransferPlan(TypedDict):
-    """An iperf3 client and its server.
-
-    Attributes:
-        together: the library preloaded into a client that opens its streams together, not one after the other.
-    """
+    """An iperf3 client and its server."""
 
     id: int
     client: str
@@ -157,13 +142,7 @@ class ShortFlowsPlan(TypedDict):
 
 
 class PromptPlan(TypedDict):
-    """What a user may do at the prompt (mininet/prompt.py).
-
-    Attributes:
-        ccas: {the field's name: the kernel's name} of the available algorithms.
-        rate_mbit_max, rtt_ms_max: limits of the rate and the base RTT.
-        network_rtt_hosts: the senders with the network's RTT, which may be set.
-    """
+    """What a user may do at the prompt (mininet/prompt.py)."""
 
     ccas: dict[str, str]
     rate_mbit_max: float
@@ -193,23 +172,14 @@ class SeveralPlan(TypedDict):
 
 
 class TapPlan(TypedDict):
-    """An interface whose packets are kept.
-
-    Attributes:
-        host: that has it; None for a switch's.
-    """
+    """An interface whose packets are kept."""
 
     host: str | None
     device: str
 
 
 class CapturePlan(TypedDict):
-    """The interfaces whose packets are kept (mininet/capture.py).
-
-    Attributes:
-        snaplen: bytes to keep of each packet.
-        frame_bytes, frames: of each interface's ring: bytes for a packet, and packets between two samples.
-    """
+    """The interfaces whose packets are kept (mininet/capture.py)."""
 
     snaplen: int
     frame_bytes: int

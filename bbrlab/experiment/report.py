@@ -35,7 +35,6 @@ class Burst(TypedDict):
         buffer_bytes: the largest backlog; the buffer's size only if it was ``filled``.
         filled: whether it overflowed. If it should have and did not, the link carried packets away meanwhile (real time), or the buffer
             is larger than planned.
-        packets: how many were sent.
     """
 
     rate_bps: float | None
@@ -91,8 +90,6 @@ class HostSettings(TypedDict):
     """A host's settings in the kernel.
 
     Attributes:
-        qdiscs: of its interface.
-        sysctls: {key: text}.
         gso_max_segs, deferred_interrupts: of its interface (the latter is napi_defer_hard_irqs).
     """
 
@@ -107,9 +104,7 @@ class Settings(TypedDict):
 
     Attributes:
         ports: qdiscs, and the bottlenecks' classes, of the switches' side.
-        tcp_mem: net.ipv4.tcp_mem.
         pacing_late_ns: how late a paced packet may leave; None: this kernel has no such setting.
-        hosts: {host: its settings}.
     """
 
     ports: list[Setting]
@@ -172,7 +167,6 @@ class Report(TypedDict):
         late: {device: Late} at the end of the experiment.
         host_drops: {host: {counter: packets that it dropped}}.
         received_before, received: {host: Reception} before and after the experiment.
-        settings: read back from the kernel.
         switch_misses: packets for which Open vSwitch had no flow.
         parameters: {kernel's name of a CCA: {module parameter: value}}.
         congestion_control: the kernel's names of its CCAs.

@@ -30,13 +30,7 @@ class FlowPlan:
 
 @dataclass(frozen=True)
 class Traffic:
-    """All flows of a plan.
-
-    Attributes:
-        transfers: the iperf3 pairs.
-        flows: every long flow, in order.
-        short_flows: an entry for each group of short flows.
-    """
+    """All flows of a plan."""
 
     transfers: list[TransferPlan]
     flows: list[FlowPlan]
@@ -49,8 +43,6 @@ def plan_traffic(
     """Plan all flows.
 
     Args:
-        scenario: what to run.
-        hosts: creates the hosts, group by group.
         rtts_ms: base RTT of each flow of each group.
         names: for each group what the kernel calls its CCA.
         together: the library for clients that open their streams together, as the guest sees it.

@@ -142,7 +142,6 @@ def forget_states(table: dict[str, Array], flows: Iterable[int]) -> None:
 
     Args:
         table: ``flow`` and columns of sample_schema.BBR_COLUMNS, changed in place.
-        flows: indices of those flows.
     """
     by_gains = np.isnan(table["bbr_max_bw"])  # which only BBRv1's record lacks
     table["bbr_state"][by_gains & np.isin(table["flow"], list(flows))] = np.nan

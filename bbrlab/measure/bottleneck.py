@@ -25,8 +25,6 @@ class Bottleneck:
     """One direction's bottleneck within the window.
 
     Attributes:
-        scenario: of the run.
-        queue: its samples.
         goodput_mbit: of all groups that cross it.
         flows: the long flows that cross it.
         all_flows: the long flows of the run.

@@ -26,7 +26,6 @@ def value_at(times_s: Array, values: Array, at_s: float, late_s: float) -> int |
     Args:
         times_s: of the samples, ascending, shape (samples,).
         values: of the counter, shape (samples,).
-        at_s: the instant.
         late_s: how long after its instant a sample may have been taken (lateness_s()).
 
     Returns:

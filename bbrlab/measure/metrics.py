@@ -28,8 +28,6 @@ def summarise(
     """The measured part of summary.json.
 
     Args:
-        scenario: of the run.
-        plan: with the group of each flow.
         counters: one per long flow, in the plan's order.
         queues: {name of a bottleneck (experiment.links.name_of()): its samples}.
         short: {group: the outcome of its short flows}.

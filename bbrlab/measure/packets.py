@@ -39,8 +39,6 @@ class Tap:
     """The packets that the guest kept of an interface.
 
     Attributes:
-        device: its name.
-        path: the guest's file.
         packets, dropped: the number that passed, and of these that were not kept.
     """
 
@@ -58,7 +56,6 @@ def write_capture(
     Args:
         taps: of the interfaces, each of which the file describes.
         frame_bytes: of a packet's frame in the guest's files.
-        snaplen: bytes kept of a packet.
         zero_ns: the start of the experiment by the packets' clock; earlier packets are left out.
         end_ns: of the experiment, since its start.
 

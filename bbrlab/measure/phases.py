@@ -26,7 +26,6 @@ def phases(table: pd.DataFrame, flow: int = 0) -> pd.DataFrame:
 
     Args:
         table: samples.parquet or (exact to the ACK) acks.parquet.
-        flow: index of the flow.
 
     Returns:
         One row per stay: ``state`` (its name), ``start_s`` and ``end_s`` (of the next state's first row; NaN for the

@@ -34,7 +34,6 @@ def real_time_entry(scenario: Scenario, queues: dict[str, Queue], strain: Strain
 
     Args:
         queues: {direction: samples of its bottleneck}; all are taken at the same instants.
-        strain: of its machine.
     """
     due = sample_instants_s(scenario)
     begin_s, end_s = scenario.window_s

@@ -16,7 +16,6 @@ class Column:
     """One column of a table of a run.
 
     Attributes:
-        name: in the table.
         unit: "1" for a ratio or a factor, empty for what is no quantity.
         label: short, for an axis, without the unit.
         meaning: in a few words, for people.

@@ -21,7 +21,6 @@ def goodput_series(samples: pd.DataFrame, bin_s: float, by: str = "flow") -> dic
 
     Args:
         samples: time_s, flow, bytes_acked (and group, if that is asked for) of samples.parquet.
-        bin_s: width of a bin.
         by: "flow", or "group" for the sum over each group's flows.
 
     Returns:

@@ -28,7 +28,6 @@ def set_up_s(chunk: Array, rtt_ms: float) -> Array:
 
     Args:
         chunk: number of the chunk within its flow, shape (n,).
-        rtt_ms: base RTT.
 
     Returns:
         s, shape (n,).
@@ -43,7 +42,6 @@ def ideal_s(chunk: Array, sizes: Array, rate_mbit: float, rtt_ms: float) -> Arra
     Args:
         chunk: number of the chunk within its flow, shape (n,).
         sizes: bytes, shape (n,).
-        rate_mbit, rtt_ms: bottleneck and base RTT.
 
     Returns:
         s, shape (n,).
@@ -61,7 +59,6 @@ def srpt_s(starts: Array, sizes: Array, rate_mbit: float) -> Array:
     Args:
         starts: s at which the first byte can be sent, shape (n,).
         sizes: bytes, shape (n,).
-        rate_mbit: the bottleneck's.
 
     Returns:
         Seconds from start to the last byte's departure, shape (n,).
@@ -101,10 +98,8 @@ def chunk_outcomes(
     """The begin, end and slowdown of each chunk.
 
     Args:
-        chunks: what was to be sent.
         sent: the senders' records: lines "flow chunk nanoseconds" at which each chunk was begun (of the first: connect).
         received: the receivers': the same, at which each chunk's last byte was read.
-        rate_mbit, rtt_ms: bottleneck and base RTT.
 
     Returns:
         A row per chunk that was begun: ``flow``, ``chunk``, ``bytes``, ``begin_s``, ``end_s`` (the way back included: NaN if
@@ -170,8 +165,6 @@ class ShortFlows:
     """A group of short flows and their outcome.
 
     Attributes:
-        scenario: of the run.
-        rtt_ms: base RTT.
         table: of chunk_outcomes(), a row per chunk.
         read: what the receivers read in the window.
     """
@@ -269,7 +262,6 @@ def concurrent_chunks(table: pd.DataFrame, end_s: float) -> int:
 
     Args:
         table: columns ``begin_s`` and ``end_s`` (NaN: not ended) of chunk_outcomes(), a row per chunk.
-        end_s: of the run.
 
     Returns:
         A number of chunks; one that ends when another begins is not counted beside it.

@@ -34,14 +34,12 @@ class FlowEntry(_FiniteFlow):
     """A long flow. The entry also has BBR's own values (long_flows.LongFlow.bbr).
 
     Attributes:
-        flow, group: its index, and that of its group.
         base_rtt_ms: as the run had it, with its group's offset (hosts.noise), without what hosts take.
         delivered_bytes: over the whole run; of a flow with a size data alone, else with SYN and iperf3's cookie (38 bytes).
         rtt_ms: ``min``, and numbers.spread_of() the smoothed RTT; as the window and packets in flight None if nothing of it was
             delivered in the window.
         first_sample_s: time of its first sample; None without one.
         first_data_s: when its first byte of data was sent (flow_counters.FlowCounters.first_data_s).
-        completion_s: of a flow with a size only.
     """
 
     flow: int
@@ -91,11 +89,8 @@ class Measured(_Sometimes):
     """The measured part of a summary (metrics.summarise()).
 
     Attributes:
-        groups: an entry for each flow group.
-        flows: an entry for each long flow.
         bottleneck: the one that the first group crosses; of several links the first of them.
         bottleneck_reverse: the other one, if flows run in both directions or ``network.reverse`` is given.
-        links: of ``network.links``, an entry for each.
         real_time: of a backend in real time (qemu, host): the quality of its time.
         sender_kernels: {index of a group: the kernel of its senders}, of those that have one of their own.
         jain_index: of all long flows.
@@ -111,11 +106,9 @@ class Summary(Measured):
     """summary.json.
 
     Attributes:
-        scenario, paper, figure, values, seed, backend: of the run.
         virtual_s, window_s: length of the run and the window of its metrics, in s of virtual time (of real time where the
             backend has no other).
         wall_s: real seconds that it took, in virtual time without those that it waited for a core; None until it is over.
-        kernel: of the run.
         checks: the self-checks (checks.suite.run_checks()).
         ok: whether none of them failed.
     """
@@ -150,7 +143,6 @@ class EventEntry(TypedDict, total=False):
         command: the line at the prompt; None: it was planned in the scenario, or happened by itself.
         what: "start", "stop", "end" (by itself), "change", or "other": a command that may have done anything.
         flow, group: whose, as the prompt calls it, and the index of its group in the result.
-        cca: with which it started.
         rate_mbit, rtt_ms, loss: what they were set to.
     """
 
@@ -167,10 +159,6 @@ class EventEntry(TypedDict, total=False):
 
 
 class PlaySummary(Summary):
-    """Of a play (backend "play").
-
-    Attributes:
-        events: what was changed when.
-    """
+    """Of a play (backend "play")."""
 
     events: list[EventEntry]

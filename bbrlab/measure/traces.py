@@ -26,10 +26,6 @@ from bbrlab.measure.sockets import Flows, concatenated, decode_stack, flows_of
 def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
     """Decode samples.raw.
 
-    Args:
-        path: the file.
-        plan: the plan that made it.
-
     Returns:
         The flows' table and {name of a bottleneck (experiment.links.name_of()): its table}.
 

@@ -31,7 +31,6 @@ class Capture:
 
     Attributes:
         places: some of PLACES; empty: no packet is kept.
-        snaplen: bytes to keep of each packet.
     """
 
     places: Sequence[str] = ()
@@ -91,9 +90,6 @@ def rings_bytes(plan: GuestPlan) -> int:
 
 def write_captures(out: Path, folder: Path, plan: GuestPlan, report: Report, duration_ns: int) -> list[str]:
     """Write the capture files of a run to ``out``.
-
-    Args:
-        folder: the guest's.
 
     Returns:
         Their names.

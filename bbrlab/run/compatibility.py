@@ -30,7 +30,6 @@ def kernel_for(name: str | None, backend: str, own: Sequence[OwnCca] = (), say: 
 
     Args:
         name: entry of kernels.yaml; default: the first that fits, the file's default before others.
-        backend: one of BACKENDS.
         own: the user's own algorithms, beside those of the entry.
         say: gets one line per step of a build.
 

@@ -37,7 +37,6 @@ def evaluate(
     """The content of summary.json (``wall_s`` apart) and {file name: Arrow table}.
 
     Args:
-        folder: the guest's.
         strain: of a machine in real time: the processor time that it had.
 
     Raises:

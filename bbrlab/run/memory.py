@@ -37,13 +37,7 @@ BLOCKS_BYTES = 4 << 20
 
 
 def guest_bytes(point: Point, workload_bytes: float = 0, *, virtual: bool = True) -> int:
-    """Memory of a guest.
-
-    Args:
-        point: what it runs.
-        workload_bytes: of its short flows (workload_bytes()).
-        virtual: whether its time is.
-    """
+    """Memory of a guest."""
     return int(LEAST_BYTES + sum(parts_bytes(point, workload_bytes, virtual=virtual).values()))
 
 

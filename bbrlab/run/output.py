@@ -167,7 +167,6 @@ def write_results(
     """Write everything but the log, summary.json last.
 
     Args:
-        out: the result folder.
         summary: gets ``wall_s``.
         tables: {file name: Arrow table}.
         manifest: gets the tables' hashes and the durations.

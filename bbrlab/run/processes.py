@@ -29,7 +29,6 @@ class Job:
 
     Attributes:
         point: its file (results/figures.write_points()).
-        out: the folder of its result.
         kernel: entry of kernels.yaml; None: its default.
         sources: C files of the user's own algorithms that are built into the kernel.
     """

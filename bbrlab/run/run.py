@@ -45,7 +45,6 @@ def run_point(
     """Run one point once.
 
     Args:
-        point: what to run.
         seed: of the drawn RTTs and the guest's entropy.
         out: result folder; gets summary.json, samples.parquet, manifest.json and guest.log, the first one last. An earlier run's
             result stays until the guest starts.

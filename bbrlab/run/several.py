@@ -34,9 +34,7 @@ class Senders:
     """A machine of senders.
 
     Attributes:
-        kernel: of the machine.
         groups: whose senders are in it.
-        plan: its guest's.
     """
 
     kernel: Kernel

@@ -33,7 +33,6 @@ class LinkTrace:
 
     Attributes:
         times_ns: when so many bytes may leave, ascending, above 0 and at most the period; int64, shape (opportunities,).
-        period_ns: how long a turn is.
         bytes: what may leave at each time, of a file's a packet of full size.
     """
 

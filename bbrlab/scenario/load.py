@@ -125,7 +125,6 @@ def load_points(
     """Read, override and check a scenario file. Returns the scenario and all points of its sweep.
 
     Args:
-        path: the YAML file.
         overrides: {dotted path: value}; one that is swept becomes a fixed value, also if the sweep is of a field that it
             excludes (network.buffer.bdp and .packets). That all of them hold at each point is left to points_of(): who takes
             base_point() has them, whatever the cases say.

@@ -83,7 +83,6 @@ def validate(
     """A Scenario from a dictionary. UserError naming ``where``, each wrong field, its value and what would be valid.
 
     Args:
-        content: the dictionary.
         where: what to call it, such as its file.
         lines: of that file, to name the line as well.
         folder: of that file, which ``traffic.trace`` is relative to; default: the working directory.

@@ -16,7 +16,6 @@ def changes_of(path: Path, end_s: float | None, before: dict[str, Any]) -> list[
     """What a scenario's ``changes`` would have for such a file: what each row has that is another than before, up to the run's end.
 
     Args:
-        path: the file.
         end_s: of the run; None: not known.
         before: what ``rtt_ms`` and ``loss`` are when the run begins.
 

@@ -19,7 +19,6 @@ class Point:
     """One point of a scenario's grid: a scenario without ``cases`` and ``sweep`` plus what was chosen from them.
 
     Attributes:
-        scenario: the scenario with the values put in.
         values: {"case": its name, dotted path: value}, in the sweep's order; without cases only the paths.
     """
 

@@ -14,7 +14,6 @@ def read_point(path: Path, sources: tuple[Path, ...] = ()) -> Point:
     """The point that write_points() wrote. UserError if the file is not one of those.
 
     Args:
-        path: the file.
         sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
     """
     content = read_yaml(path)

@@ -53,11 +53,6 @@ def queueing_delay_ms(rate: Rate, times_s: Array, backlog_bytes: Array) -> Array
 def buffer_full_ms(rate: Rate, low_s: float, high_s: float, buffer_bytes: float) -> tuple[Array, Array]:
     """The queueing delay of a full buffer from one instant to another: a step where the rate changes.
 
-    Args:
-        rate: of the bottleneck.
-        low_s, high_s: the instants.
-        buffer_bytes: the buffer, which keeps its bytes.
-
     Returns:
         The corners of the curve: times in s and delays in ms; two of each without a change in between.
     """

@@ -12,11 +12,6 @@ from bbrlab.scenario.schema import Override, Scenario
 def at_scale(scenario: Scenario, name: str, path: Path) -> Scenario | None:
     """The scenario at a scale, with its labels and trials as they were; None if the scale leaves it out.
 
-    Args:
-        scenario: as its file says.
-        name: of the scale.
-        path: of the file.
-
     Raises:
         UserError: if the scenario has not what the scale changes, or would not be valid.
     """

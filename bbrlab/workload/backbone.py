@@ -110,7 +110,6 @@ def backbone_chunks(seed: int, duration_s: float, offered_mbit: float = MODEL_OF
     """Chunks of the model.
 
     Args:
-        seed: of everything that is drawn.
         duration_s: within which all flows start.
         offered_mbit: mean load. The tail is so heavy that few flows make it up: its sizes are scaled a little, so that
             every seed offers the same load. In a short trace the largest flows of a long one have no room.

@@ -33,10 +33,7 @@ class Image:
     """An image that is there.
 
     Attributes:
-        name: what the builder calls it.
-        builder: what has it.
         size: with all layers, in words.
-        labels: what it says of itself.
     """
 
     name: str
@@ -49,8 +46,6 @@ def build_image(settings: Settings, say: Say, name: str | None = None) -> tuple[
     """Build the image unless the one that is there has the same files, base and archive.
 
     Args:
-        settings: config/container.yaml.
-        say: gets one line for each step.
         name: of the image; default: bbrlab:VERSION.
 
     Raises:

@@ -26,7 +26,6 @@ class Builder:
     """One of NAMES.
 
     Attributes:
-        name: the program.
         storage: the folder that it keeps images in; None if that is not on this machine.
     """
 

@@ -112,7 +112,6 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
     """Simulate every point that ns-3 can run.
 
     Args:
-        figures: at a scale.
         seeds: how many per point; they set when flows start, within milliseconds, and what is lost.
 
     Returns:

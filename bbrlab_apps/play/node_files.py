@@ -16,10 +16,6 @@ BYTES_MAX = 1_000_000_000
 def keep_files(folder: Path, out: Path) -> list[str]:
     """Copy the files of a play's nodes.
 
-    Args:
-        folder: that the guest wrote to.
-        out: of the results.
-
     Returns:
         What was left out and why, in words; nothing is copied, and no folder made, if there are no files.
 

@@ -39,12 +39,9 @@ class Played:
     """What happened so far; live as it happens, and in the end.
 
     Attributes:
-        scenario: what was to be played (playable()).
-        plan: the guest's.
         transfers: what was started, in that order; the index is the flow's and its group's in the result.
         names: for each of them the flow that it is at the prompt.
         stopped_s: for each when it was stopped or ended; None: it was not.
-        events: for summary.json.
         others: the commands that may have done anything.
     """
 

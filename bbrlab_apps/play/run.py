@@ -38,7 +38,6 @@ class Player:
     """Whoever plays.
 
     Attributes:
-        link: to the guest's prompt.
         stop: set to end it at once, with nothing kept.
         on_begin: called with the folder to which the guest writes, before it starts, and what it is to play.
         on_progress: called with (verb, text) as the guest goes on.
@@ -80,7 +79,6 @@ def play_point(
     """Let somebody play one point, and keep what was measured.
 
     Args:
-        point: what to begin with.
         seed: of the drawn RTTs and the guest's entropy.
         out: result folder; gets what a run's has (run_point()), played.yaml, which is the play as a scenario, and prompt.log.
         player: whoever plays; called from this thread.

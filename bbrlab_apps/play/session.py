@@ -78,7 +78,6 @@ class Session:
         """Give the prompt a line, which the text then has, too.
 
         Args:
-            line: without its end.
             shown: the terminal shows it already, so that ``on_text`` need not.
         """
         line = "".join(c for c in line if c.isprintable())

@@ -62,9 +62,7 @@ def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
     """Write a qlog file for each flow of a run whose ACKs were recorded.
 
     Args:
-        folder: of the run.
         out: gets flow-N.sqlog, N counting the run's flows.
-        packed: whether with gzip, as flow-N.sqlog.gz.
 
     Returns:
         The files.
@@ -104,9 +102,6 @@ def records(acks: pd.DataFrame, title: str, group: str, kernel: str) -> Iterator
 
     Args:
         acks: rows of acks.parquet, of this flow.
-        title: of the file.
-        group: the flow's name.
-        kernel: Linux's release.
     """
     yield {
         "file_schema": FILE_SCHEMA,

@@ -83,8 +83,6 @@ class Estimate:
     Attributes:
         own_rtts: whether groups have RTTs of their own; else all have rtt_ms.
         buffer_bdp: of rate_mbit x rtt_ms.
-        ip_version: of all packets.
-        findings: with the evidence of each.
         contradictions: of what files show with what they or their names say.
         assumed: what no file says.
     """

@@ -69,7 +69,6 @@ class Recording:
     """What was read of one file.
 
     Attributes:
-        file: where it is.
         kind: what it is, in words.
         flows: at least one.
         epoch_s: when its clock was 0, in seconds of the world's; None if the file does not say.

@@ -60,7 +60,6 @@ class Records:
     """The packets of a capture, one by one, and remarks on the file after they are read.
 
     Attributes:
-        packets: their number.
         left_out: {reason: how many packets have no place in time or no interface}.
         end: how the file ends, if not as it should.
     """

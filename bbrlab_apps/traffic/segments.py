@@ -49,8 +49,6 @@ class Segment(NamedTuple):
     """A TCP segment, or the part of one that a fragment carries.
 
     Attributes:
-        key: addresses and ports of its flow.
-        syn: whether it begins a connection.
         number: sequence number of its first byte of data.
         payload: bytes of its data, on the wire.
     """

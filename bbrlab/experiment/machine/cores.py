@@ -30,7 +30,6 @@ def outer_user(id_map: str, uid: int) -> int:
 
     Args:
         id_map: /proc/self/uid_map: lines of first number inside, first number outside, how many.
-        uid: the number inside.
     """
     for line in id_map.splitlines():
         inside, outside, count = map(int, line.split())

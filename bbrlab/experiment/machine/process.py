@@ -73,18 +73,13 @@ class Job:
         scratch: folder with ``guest`` (the guest's code, with its first program ``init``), ``lib`` (compiled helpers) and
             ``out`` (the one folder that it may write to); also gets what the machine needs on its way.
         seed: of its entropy, if that can be chosen.
-        memory_bytes: of the machine.
-        arguments: further kernel arguments.
-        log: gets its console's output.
         watchdog_s: real seconds without a line from the guest after which it is ended, without those in which it waited for its core:
             on a busy machine, at a low priority, the second of computing that a set-up needs may take minutes.
         on_progress: called with each "bbrlab VERB TEXT" line.
         die_with_parent: end the guest when this process loses its parent (a killed campaign).
         prompt: for a user who types commands; None without one.
-        stop: ends it when set.
         devices: further words for its command line: QEMU's network devices.
         on_start: called when it has a core, right before it starts.
-        ip_version: of its hosts' addresses.
         gauge: looks at it during its experiment; None: in virtual time it has all the time that it wants.
     """
 

@@ -53,7 +53,6 @@ class Check:
         name: what is compared; it implies the unit of ``asked`` and ``measured``.
         asked, measured: by the scenario and by the guest; None if there is no number.
         ok: True passed, False failed, None not checked, with the reason in ``detail``.
-        detail: how and where.
     """
 
     name: str

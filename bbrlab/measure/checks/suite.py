@@ -42,8 +42,6 @@ def run_checks(
     Args:
         scenario: of the run. (Not the plan: the checks must also notice a wrong plan.)
         plan: names of hosts and devices, order of flows.
-        report: the guest's report.json.
-        counters: one per flow.
         queues: {name of a bottleneck (experiment.links.name_of()): its samples}.
         short: {group: the outcome of its short flows (short_flows.ShortFlows)}.
         flows: the decoded samples; needed for checks of the algorithms' own records.
