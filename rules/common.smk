@@ -5,8 +5,7 @@ from shlex import quote
 from bbrlab.base import paths
 from bbrlab.base.paths import name_of
 from bbrlab.campaign.plan import MODELS
-from bbrlab.campaign.storage import code_of
-from bbrlab.campaign.snakefile import seed_request_file, code_file, runs_by, seeds_file
+from bbrlab.campaign.snakefile import code_file, code_of, runs_by, seed_request_file, seeds_file
 
 SCALE = PLAN.scale
 KERNEL = PLAN.kernel or ""

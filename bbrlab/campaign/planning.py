@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bbrlab.base import paths
+from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.paths import name_of
 from bbrlab.campaign.documents import linked, sources
 from bbrlab.campaign.plan import Plan, PlannedFigure, PlannedPoint, signature_of
 from bbrlab.campaign.resources import group_of, guest_mb, machine_facts, memory_mb, runtime_min
-from bbrlab.campaign.seed_requests import claims_requesting_seeds, seed_request_text
 from bbrlab.campaign.stages import STAGES, stage_hash
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach
 from bbrlab.claims.schema import Claim
+from bbrlab.claims.wanted_seeds import may_ask
 from bbrlab.kernel.users import users_file
 from bbrlab.models.predictions import KINDS, prediction_file, steps_of
 from bbrlab.results.algorithms import draws_nothing
@@ -134,3 +135,33 @@ def prediction_s(kind: str, scenario: Scenario) -> float:
     """Expected wall-clock seconds of what a model says of a point, on one core."""
     flows = sum(f.count for f in scenario.flows)
     return PREDICTION_S + SECONDS_PER_FLOW_STEP * flows * steps_of(kind, scenario)
+
+
+def claims_requesting_seeds(figure: Figure, claims: Iterable[Claim]) -> list[Claim]:
+    """The claims that may ask for more seeds of a figure; none where the figure's trials are all that it may have."""
+    if max(figure.caps.values()) <= figure.trials:
+        return []
+    return [claim for claim in claims if may_ask(claim, figure)]
+
+
+def seed_request_text(figure: Figure, own: list[Claim]) -> str | None:
+    """What decides how many seeds a figure gets, as a file's content, so that a claim that is corrected has the seeds of its own
+    figure counted again, and no other's.
+
+    Args:
+        own: the claims that may ask for more (claims_requesting_seeds()).
+
+    Returns:
+        None for a figure whose points keep what they begin with.
+    """
+    begin = {figure.trials_of(point) for point in figure.points}
+    if not own and begin <= {figure.trials}:
+        return None
+    tables = sorted({t.published.split(":")[0] for c in own for t in c.at.values() if t.published})
+    content = {
+        "caps": figure.caps,
+        "trials": figure.trials,
+        "claims": [c.model_dump(mode="json", include={"id", "at", "metric", "expect", "shortest_s"}) for c in own],
+        "tables": {name: files.sha256(paths.DATA / f"{name}.csv") for name in tables},
+    }
+    return json.dumps(content, indent=1) + "\n"

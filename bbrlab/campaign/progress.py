@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bbrlab.campaign.plan import Plan, PlannedFigure, runs_of
 
@@ -16,14 +16,8 @@ Key = tuple[str, str, int]  # figure, point label, seed
 TRUSTED_SHARE = 0.02  # of the work, from which on what it took tells more than the estimate
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a run is expected to take.
-
-    Attributes:
-        virtual_s: testbed time.
-        core_s: real time on one core.
-    """
+class Cost(NamedTuple):
+    """What a run is expected to take: testbed time, and real time on one core."""
 
     virtual_s: float
     core_s: float
@@ -61,8 +55,9 @@ class Progress:
 
     def plan(self, keys: Iterable[Key]) -> None:
         """Add runs to what is planned."""
-        for key in keys:
-            self.planned[key] = self._cost(key)
+        for figure, label, seed in keys:
+            point = self.figures[figure].points[label]
+            self.planned[figure, label, seed] = Cost(point.virtual_s, point.core_s)
 
     def plan_seeds(self, figure: str, seeds: Mapping[str, int]) -> None:
         """Add what a look at a figure's claims asked for: the runs of those seeds that are not there yet."""
@@ -76,11 +71,6 @@ class Progress:
         self.done.add(key)
         self.failed += not ok
         self.last_s = self.clock()
-
-    def _cost(self, key: Key) -> Cost:
-        figure, label, _ = key
-        point = self.figures[figure].points[label]
-        return Cost(point.virtual_s, point.core_s)
 
     @property
     def virtual_s(self) -> float:

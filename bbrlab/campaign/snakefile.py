@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +31,6 @@ from bbrlab.campaign.snakemake import (
     pass_commas,
     words_of,
 )
-from bbrlab.campaign.storage import copies_of, find_results_in
 
 
 def config_file(workflow: Any) -> Path:
@@ -160,6 +160,26 @@ def figures_of_jobs(argv: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(f"{place[1]}/{place[2]}" for place in places if place)) if all(places) else []
 
 
+def code_of(file: str) -> str:
+    """What a stage's file of hashes says, for a job that has none of it as an input."""
+    return (paths.ROOT / file).read_text(encoding="utf-8")
+
+
+def copies_of(workflow: Any, results: str) -> Path | None:
+    """Where Snakemake keeps its copies of the results that are in a storage; None without --default-storage-provider.
+
+    Args:
+        results: the results folder as the rules call it, relative to Snakemake's working folder.
+    """
+    settings = workflow.storage_settings
+    if settings is None or not settings.default_storage_provider:
+        return None
+    # s3://bucket/folder and others alike: the copies' folders are named by what follows the scheme.
+    place = str(settings.default_storage_prefix or "").rpartition("://")[2]
+    copies: Path = Path(settings.local_storage_prefix).absolute() / settings.default_storage_provider / place / results
+    return copies
+
+
 def prepare(workflow: Any, results: str) -> Path | None:
     """Change what bbrlab needs otherwise in Snakemake (snakemake.py), before the rules are read.
 
@@ -177,7 +197,8 @@ def prepare(workflow: Any, results: str) -> Path | None:
     if copies and workflow.is_main_process:
         from snakemake.shell import shell
 
-        shell.prefix(find_results_in(copies))
+        # The commands of rules find the results in these copies; the rules keep their own names.
+        shell.prefix(f"export BBRLAB_RESULTS={shlex.quote(str(copies))}; ")
     return copies
 
 
@@ -189,18 +210,10 @@ def check_targets(workflow: Any, plan: Plan, config: Mapping[str, Any]) -> None:
     """
     if not workflow.is_main_process:
         return
-    from bbrlab.campaign.targets import check_target_names, chosen_figures
+    from bbrlab.campaign.targets import checked_targets
 
-    words = words_of(sys.argv)
     rules = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-    check_target_names(words, plan.figures, rules, plan.scale)
-    chosen = [plan.figures[id] for id in chosen_figures(plan.figures, words)]
-    if any(
-        figure.lacking for figure in chosen
-    ):  # of figures that nobody asks for it does not matter what the kernel has
-        from bbrlab.results.figures import check_ccas, figures_at
-
-        check_ccas(figures_at(plan.scale, [figure.id for figure in chosen]), plan.kernel)
+    chosen = checked_targets(words_of(sys.argv), plan, rules)
     if workflow.output_settings.dryrun:
         from bbrlab.campaign.forecast import show_forecast, to_stderr
 

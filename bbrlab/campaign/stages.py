@@ -46,7 +46,7 @@ STAGES = {
     "runs": Stage(("bbrlab.cli.stages.runs",), ("mininet",)),
     "models": Stage(("bbrlab.cli.stages.models",), ("data/*/models.yaml", _LIBRARIES)),
     "tables": Stage(("bbrlab.cli.stages.tables",), (_LIBRARIES,)),
-    "seeds": Stage(("bbrlab.cli.stages.claims",), (_LIBRARIES,)),  # the claims: seed_requests.py
+    "seeds": Stage(("bbrlab.cli.stages.claims",), (_LIBRARIES,)),  # the claims: planning.seed_request_text()
     "claims": Stage(("bbrlab.cli.stages.claims",), _JUDGED),
     "pages": Stage(("bbrlab.cli.stages.pages",), (*_JUDGED, "bbrlab_apps/site/templates"), notebooks=True),
     "site": Stage(("bbrlab_apps.site.commands",), (*_JUDGED, "bbrlab_apps/site/static", "bbrlab_apps/site/templates")),

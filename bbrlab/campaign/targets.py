@@ -9,6 +9,7 @@ from typing import Any
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.plan import Plan, PlannedFigure
 
 
 def targets_of(chosen: Iterable[str]) -> dict[str, list[str]]:
@@ -43,6 +44,24 @@ def _names_in(word: str) -> list[str]:
             return [f"{paper}/{figure}"]
     stem = path.name.split(".")[0]
     return [f"{path.parent.name}/{stem}", stem]
+
+
+def checked_targets(words: Collection[str], plan: Plan, rules: Collection[str]) -> list[PlannedFigure]:
+    """The figures that a command line asks for.
+
+    Args:
+        rules: names of Snakemake's rules that can be asked for; figures' and papers' may be among them.
+
+    Raises:
+        UserError: for a name that is none, or a figure whose algorithms the kernel lacks.
+    """
+    check_target_names(words, plan.figures, rules, plan.scale)
+    chosen = [plan.figures[id] for id in chosen_figures(plan.figures, words)]
+    if any(figure.lacking for figure in chosen):
+        from bbrlab.results.figures import check_ccas, figures_at
+
+        check_ccas(figures_at(plan.scale, [figure.id for figure in chosen]), plan.kernel)
+    return chosen
 
 
 def check_target_names(words: Iterable[str], chosen: Collection[str], rules: Collection[str], scale: str) -> None:

@@ -36,6 +36,10 @@ CHATTER = (
 class LogHandler(LogHandlerBase):
     """Snakemake's log on a terminal or in a file."""
 
+    # What the interface asks: it writes to standard error, and chooses itself what to show, and how.
+    writes_to_stream = has_filter = has_formatter = True
+    writes_to_file = needs_rulegraph = False
+
     def __post_init__(self) -> None:
         settings: Any = self.common_settings
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -57,31 +61,6 @@ class LogHandler(LogHandlerBase):
                     settings.quiet, settings.debug_dag, settings.verbose, settings.dryrun, settings.printshellcmds
                 )
             )
-
-    @property
-    def writes_to_stream(self) -> bool:
-        """It does: to standard error."""
-        return True
-
-    @property
-    def writes_to_file(self) -> bool:
-        """It does not."""
-        return False
-
-    @property
-    def has_filter(self) -> bool:
-        """It chooses itself what to show."""
-        return True
-
-    @property
-    def has_formatter(self) -> bool:
-        """It chooses itself how."""
-        return True
-
-    @property
-    def needs_rulegraph(self) -> bool:
-        """It does not."""
-        return False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take in one event. Snakemake calls this in a thread of its own, one event at a time."""

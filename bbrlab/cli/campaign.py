@@ -28,19 +28,15 @@ def campaign(
     from bbrlab.campaign.forecast import show_forecast, to_stderr
     from bbrlab.campaign.lock import hold_lock
     from bbrlab.campaign.snakefile import current_plan
-    from bbrlab.campaign.targets import check_target_names, chosen_figures
+    from bbrlab.campaign.targets import checked_targets
     from bbrlab.results.config import load_config
-    from bbrlab.results.figures import check_ccas, figures_at
 
     load_config()
     given = {name: value for name, value in (("scale", scale), ("kernel", kernel)) if value}
     os.chdir(paths.ROOT)  # the plan names files as snakemake will
     plan = current_plan(read_yaml(paths.CONFIG / "config.yaml") | given)
     words = figures or ["all"]
-    check_target_names(words, plan.figures, ["all", "site"], plan.scale)
-    chosen = [plan.figures[id] for id in chosen_figures(plan.figures, words)]
-    if any(figure.lacking for figure in chosen):
-        check_ccas(figures_at(plan.scale, [figure.id for figure in chosen]), plan.kernel)
+    chosen = checked_targets(words, plan, ["all", "site"])
     if not dry:  # of a dry run the Snakefile says it
         show_forecast(chosen, to_stderr(), cores)
         hold_lock()  # is let go when snakemake takes this process's place, and takes it itself

@@ -23,15 +23,14 @@ def doctor(as_json: AsJson = False) -> None:
     from bbrlab.base.console import Console
     from bbrlab.cli.doctor import check_machine
 
-    console = Console()
-    findings = check_machine()
-    ok = all(f.ok for f in findings)
+    console, findings = Console(), check_machine()
+    ok = not any(f.remedy for f in findings)
     if as_json:
-        print_json({"ok": ok, "findings": [asdict(f) for f in findings]})
+        print_json({"ok": ok, "findings": [asdict(f) | {"ok": not f.remedy} for f in findings]})
     for f in findings if not as_json else ():
-        mark = ("ok  ", "green") if f.ok else ("lack", "bold red")
+        mark = ("lack", "bold red") if f.remedy else ("ok  ", "green")
         console.print(Text.assemble(mark, f" {f.name}: {f.found}"), soft_wrap=True)
-        if not f.ok:
+        if f.remedy:
             console.print(f"     -> {f.remedy}", highlight=False, soft_wrap=True)
     if not ok:
         raise typer.Exit(EXIT_MOVED)
@@ -106,9 +105,8 @@ def _checked(path: Path) -> dict[str, Any]:
     if kind == "scenario":
         from bbrlab.results.config import load_config
         from bbrlab.results.figures import check_names
-        from bbrlab.scenario.load import load_points, points_of
+        from bbrlab.scenario.load import at_scale, load_points, points_of
         from bbrlab.scenario.needs import without_effect
-        from bbrlab.scenario.scales import at_scale
         from bbrlab.scenario.windows import partly_there
 
         loaded, points = load_points(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +21,9 @@ NEEDED_MEMORY_BYTES = 1.5e9
 
 @dataclass(frozen=True)
 class Finding:
-    """A requirement: its name, whether it is met, what this machine has, and what to do if not."""
+    """A requirement: its name, what this machine has, and what to do if it is not met; empty if it is."""
 
     name: str
-    ok: bool
     found: str
     remedy: str = ""
 
@@ -54,93 +52,78 @@ def missing_packages() -> list[str]:
 
 
 def _machine() -> Finding:
-    ok = uml.is_supported()
-    return Finding("machine", ok, f"{os.uname().sysname} {os.uname().machine}",
-                   "" if ok else "virtual time needs Linux on x86-64; use such a machine or a virtual one")  # fmt: skip
+    remedy = "" if uml.is_supported() else "virtual time needs Linux on x86-64; use such a machine or a virtual one"
+    return Finding("machine", f"{os.uname().sysname} {os.uname().machine}", remedy)
 
 
 def _debian() -> Finding:
     try:
-        missing = missing_packages()
+        missing = " ".join(missing_packages())
     except UserError as error:
-        return Finding(
-            "packages", False, str(error), "install Debian 12 or 13, for example in a container (Dockerfile)"
-        )
+        return Finding("packages", str(error), "install Debian 12 or 13, for example in a container (Dockerfile)")
     if missing:
-        return Finding(
-            "packages", False, f"missing: {' '.join(missing)}", f"make setup, or: apt-get install {' '.join(missing)}"
-        )
-    return Finding("packages", True, f"all {len(packages())} Debian packages are installed")
+        return Finding("packages", f"missing: {missing}", f"make setup, or: apt-get install {missing}")
+    return Finding("packages", f"all {len(packages())} Debian packages are installed")
 
 
 def _temporary() -> Finding:
     try:
         folder = scratch.scratch_parent()
     except UserError as error:
-        return Finding("temporary folder", False, str(error), "export TMPDIR=/some/folder/on/a/disk/mounted/with/exec")
+        return Finding("temporary folder", str(error), "export TMPDIR=/some/folder/on/a/disk/mounted/with/exec")
     free = shutil.disk_usage(folder).free
-    ok = free >= NEEDED_MEMORY_BYTES
-    return Finding("temporary folder", ok, f"{folder} allows programs to run, {free / 1e9:.1f} GB free (a guest's memory)",
-                   "" if ok else "free some space there, or set TMPDIR to a folder with 1.5 GB for each core")  # fmt: skip
+    few = (
+        ""
+        if free >= NEEDED_MEMORY_BYTES
+        else "free some space there, or set TMPDIR to a folder with 1.5 GB for each core"
+    )
+    return Finding(
+        "temporary folder", f"{folder} allows programs to run, {free / 1e9:.1f} GB free (a guest's memory)", few
+    )
 
 
 def _disk() -> Finding:
     free = shutil.disk_usage(paths.ROOT).free
     ok = free >= NEEDED_DISK_BYTES and os.access(paths.ROOT, os.W_OK)
-    return Finding("disk", ok, f"{free / 1e9:.1f} GB free in {paths.ROOT}",
-                   "" if ok else "a kernel build and results need 4 GB in a folder that you may write to")  # fmt: skip
+    remedy = "" if ok else "a kernel build and results need 4 GB in a folder that you may write to"
+    return Finding("disk", f"{free / 1e9:.1f} GB free in {paths.ROOT}", remedy)
 
 
 def _ptrace() -> Finding:
     path = Path("/proc/sys/kernel/yama/ptrace_scope")
     scope = path.read_text(encoding="utf-8").strip() if path.exists() else "0"
-    ok = scope != "3"
-    return Finding("ptrace", ok, f"kernel.yama.ptrace_scope is {scope}",
-                   "" if ok else "a guest is traced by its kernel; this machine forbids all tracing until it is restarted "
-                   "with kernel.yama.ptrace_scope at most 2")  # fmt: skip
+    remedy = "a guest is traced by its kernel; this machine forbids all tracing until it is restarted with kernel.yama.ptrace_scope at most 2"
+    return Finding("ptrace", f"kernel.yama.ptrace_scope is {scope}", remedy if scope == "3" else "")
 
 
 def _confinement() -> Finding:
     tried = subprocess.run(confined.uml(["/usr/bin/true"], (0, 0), foreign=True, reads=[], writes=[]), capture_output=True, text=True)  # fmt: skip
     if tried.returncode:
-        return Finding("confinement", False, tried.stderr.strip() or f"a confined program ended with status {tried.returncode}",
-                       "no guest can start; please report it (CONTRIBUTING.md)")  # fmt: skip
+        why = tried.stderr.strip() or f"a confined program ended with status {tried.returncode}"
+        return Finding("confinement", why, "no guest can start; please report it (CONTRIBUTING.md)")
     by = f"Landlock version {landlock.version()}" if landlock.version() else "no Landlock"
     lacking = confined.lacking()
     held = f"not held back: {'; '.join(lacking)}. {confined.REMEDY}" if lacking else (
         "a guest's kernel reads and writes no files of yours, opens no sockets and reaches no other process")  # fmt: skip
-    return Finding("confinement", True, f"{by}; {held}")
+    return Finding("confinement", f"{by}; {held}")
 
 
 def _cores() -> Finding:
     try:
         folder = cores.lock_folder()
     except UserError as error:
-        return Finding("cores", False, str(error), "remove that folder")
-    usable = len(os.sched_getaffinity(0))
-    return Finding("cores", usable > 0, f"{usable} usable, one guest each (locks in {folder})")
+        return Finding("cores", str(error), "remove that folder")
+    return Finding("cores", f"{len(os.sched_getaffinity(0))} usable, one guest each (locks in {folder})")
 
 
 def _kernel() -> Finding:
     try:
         built = get_kernel()
     except UserError as error:
-        return Finding("kernel", False, str(error), "make setup, or: bbrlab kernel build")
-    return Finding("kernel", True, f"{built.name}: Linux {built.release} with {', '.join(sorted(built.ccas))}")
-
-
-CHECKS: tuple[Callable[[], Finding], ...] = (
-    _machine,
-    _debian,
-    _ptrace,
-    _confinement,
-    _cores,
-    _temporary,
-    _disk,
-    _kernel,
-)
+        return Finding("kernel", str(error), "make setup, or: bbrlab kernel build")
+    return Finding("kernel", f"{built.name}: Linux {built.release} with {', '.join(sorted(built.ccas))}")
 
 
 def check_machine() -> list[Finding]:
     """Every finding; never raises for something that is missing."""
-    return [check() for check in CHECKS]
+    return [_machine(), _debian(), _ptrace(), _confinement(), _cores(), _temporary(), _disk(), _kernel()]

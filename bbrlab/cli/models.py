@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +14,8 @@ from bbrlab.cli.app import AsJson, Overrides, ScenarioFile, model_app, overrides
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from bbrlab.scenario.point import Point
 
 UNLIMITED = 10_000  # columns
 
@@ -30,16 +31,23 @@ def _table(*numbers: str) -> Table:
     return table
 
 
-def _print(table: Table) -> None:
-    """Print a table; one line for each point where no terminal limits it, as other programs read it."""
+def _show(table: Table, rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print a table, or its rows as JSON; one line for each point where no terminal limits it, as other programs read it."""
     from bbrlab.base.console import Console
 
+    if as_json:
+        print_json(rows)
+        return
     console = Console()
     if not console.is_terminal:
         console.width = max(
             console.width, console.measure(table, options=console.options.update(width=UNLIMITED)).maximum
         )
     console.print(table, highlight=False)
+
+
+def _name_of(point: Point) -> str:
+    return " ".join(f"{k}={v}" for k, v in point.values.items()) or point.scenario.name
 
 
 @model_app.command("ware")
@@ -58,12 +66,8 @@ def model_ware(
     for p in points_of(loaded, str(scenario)):
         share = ware.scenario_share(p.scenario)
         rows.append({"point": p.values, "share": share})
-        at = " ".join(f"{k}={v}" for k, v in p.values.items())
-        table.add_row(at or loaded.name, f"{share:.3f}")
-    if as_json:
-        print_json(rows)
-    else:
-        _print(table)
+        table.add_row(_name_of(p), f"{share:.3f}")
+    _show(table, rows, as_json)
 
 
 @model_app.command("fluid")
@@ -95,24 +99,19 @@ def model_fluid(
         *(f"{group.cca} share" for group in loaded.flows), "Jain", "loss", "occupancy", "utilisation", "step"
     )
     doubtful, rows = 0, []
-    with _points_progress(points_of(loaded, str(scenario))) as points:
-        for p in points:
-            prediction = fluid_share(p.scenario, duration_s, step_ms, quirks, seed, check_step)
-            run = prediction.run
-            doubtful += prediction.step_matters
-            rows.append({"point": p.values, "shares": prediction.shares, "jain_index": run.jain_index, "loss": run.loss,
-                         "occupancy": run.occupancy, "utilisation": run.utilisation, "step_difference": prediction.step_difference})  # fmt: skip
-            at = " ".join(f"{k}={v}" for k, v in p.values.items())
-            change = (
-                "" if prediction.step_difference != prediction.step_difference else f"±{prediction.step_difference:.3f}"
-            )
-            table.add_row(at or loaded.name, *(f"{s:.3f}" for s in prediction.shares), f"{run.jain_index:.3f}",
-                          f"{run.loss:.4f}", f"{run.occupancy:.3f}", f"{run.utilisation:.3f}",
-                          change + (" !" if prediction.step_matters else ""))  # fmt: skip
-    if as_json:
-        print_json(rows)
-    else:
-        _print(table)
+    for p in _progress(points_of(loaded, str(scenario)), "integrating"):
+        prediction = fluid_share(p.scenario, duration_s, step_ms, quirks, seed, check_step)
+        run = prediction.run
+        doubtful += prediction.step_matters
+        rows.append({"point": p.values, "shares": prediction.shares, "jain_index": run.jain_index, "loss": run.loss,
+                     "occupancy": run.occupancy, "utilisation": run.utilisation, "step_difference": prediction.step_difference})  # fmt: skip
+        change = (
+            "" if prediction.step_difference != prediction.step_difference else f"±{prediction.step_difference:.3f}"
+        )
+        table.add_row(_name_of(p), *(f"{s:.3f}" for s in prediction.shares), f"{run.jain_index:.3f}",
+                      f"{run.loss:.4f}", f"{run.occupancy:.3f}", f"{run.utilisation:.3f}",
+                      change + (" !" if prediction.step_matters else ""))  # fmt: skip
+    _show(table, rows, as_json)
     if doubtful:
         typer.echo(
             f"bbrlab: warning: {doubtful} point(s) marked ! change by more than {STEP_TOLERANCE:g} with the step; "
@@ -146,26 +145,21 @@ def model_burst(
         *(f"{group.cca} share" for group in loaded.flows), "Jain", "loss", "occupancy", "RTT p50", "RTT p95 (ms)"
     )
     rows = []
-    with _points_progress(points_of(loaded, str(scenario)), "simulating") as points:
-        for p in points:
-            prediction = predict(p.scenario, seeds, reading, duration_s)
-            runs = prediction.runs
-            rows.append({"point": p.values, "shares": prediction.means, "share_deviations": prediction.spreads,
-                         "jain_index": fmean(r.jain_index for r in runs), "loss": fmean(r.loss for r in runs),
-                         "occupancy": fmean(r.occupancy for r in runs), "rtt_ms_p50": fmean(r.rtt_ms(50) for r in runs),
-                         "rtt_ms_p95": fmean(r.rtt_ms(95) for r in runs)})  # fmt: skip
-            at = " ".join(f"{k}={v}" for k, v in p.values.items())
-            spread = ["" if math.isnan(s) else f" ±{s:.3f}" for s in prediction.spreads]
-            table.add_row(
-                at or loaded.name,
-                *(f"{mean:.3f}{sd}" for mean, sd in zip(prediction.means, spread, strict=True)),
-                _mean(r.jain_index for r in runs), _mean((r.loss for r in runs), 4), _mean(r.occupancy for r in runs),
-                _mean((r.rtt_ms(50) for r in runs), 1), _mean((r.rtt_ms(95) for r in runs), 1),
-            )  # fmt: skip
-    if as_json:
-        print_json(rows)
-    else:
-        _print(table)
+    for p in _progress(points_of(loaded, str(scenario)), "simulating"):
+        prediction = predict(p.scenario, seeds, reading, duration_s)
+        runs = prediction.runs
+        rows.append({"point": p.values, "shares": prediction.means, "share_deviations": prediction.spreads,
+                     "jain_index": fmean(r.jain_index for r in runs), "loss": fmean(r.loss for r in runs),
+                     "occupancy": fmean(r.occupancy for r in runs), "rtt_ms_p50": fmean(r.rtt_ms(50) for r in runs),
+                     "rtt_ms_p95": fmean(r.rtt_ms(95) for r in runs)})  # fmt: skip
+        spread = ["" if math.isnan(s) else f" ±{s:.3f}" for s in prediction.spreads]
+        table.add_row(
+            _name_of(p),
+            *(f"{mean:.3f}{sd}" for mean, sd in zip(prediction.means, spread, strict=True)),
+            _mean(r.jain_index for r in runs), _mean((r.loss for r in runs), 4), _mean(r.occupancy for r in runs),
+            _mean((r.rtt_ms(50) for r in runs), 1), _mean((r.rtt_ms(95) for r in runs), 1),
+        )  # fmt: skip
+    _show(table, rows, as_json)
 
 
 @model_app.command("table")
@@ -178,20 +172,18 @@ def model_table(
 
     table = burst_tables.table_of(name)
     typer.echo(f"{name}: some {table.minutes:g} minutes on one core", err=True)
-    with _points_progress(list(table.items), "simulating") as items:
-        typer.echo(burst_tables.write(name, table.of(items), out))
+    typer.echo(burst_tables.write(name, table.of(_progress(list(table.items), "simulating")), out))
 
 
 def _mean(values: Iterable[float], digits: int = 3) -> str:
     return f"{fmean(values):.{digits}f}"
 
 
-@contextlib.contextmanager
-def _points_progress(points: list[Any], doing: str = "integrating") -> Iterator[Iterator[Any]]:
+def _progress(points: list[Any], doing: str) -> Iterable[Any]:
     """The points, with a progress bar on a terminal."""
     from rich.progress import track
 
     from bbrlab.base.console import Console
 
     console = Console(stderr=True)
-    yield iter(track(points, description=doing, console=console, transient=True, disable=not console.is_terminal))
+    return track(points, description=doing, console=console, transient=True, disable=not console.is_terminal)

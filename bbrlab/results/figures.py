@@ -24,9 +24,8 @@ from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.config import Config, load_config
 from bbrlab.results.replacement import Replacement, replacement
 from bbrlab.results.run_estimate import packets_of
-from bbrlab.scenario.load import load_points, points_of
+from bbrlab.scenario.load import at_scale, load_points, points_of
 from bbrlab.scenario.point import Point
-from bbrlab.scenario.scales import at_scale
 from bbrlab.scenario.schema import GRID, Override, Scenario
 
 # Ids that Snakemake's rules and wildcards accept.

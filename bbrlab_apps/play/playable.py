@@ -95,24 +95,24 @@ def _wrong(scenario: Scenario) -> list[str]:
     return problems
 
 
+# Of the path, what no play has: {field of the network: why}.
+_NOT_PLAYED = {
+    "trace": "a link that follows a trace cannot be played, whose rate may be set by hand",
+    "ip_version": f"a play's hosts have addresses of IPv{IP_VERSION}, which its commands take",
+    "data_path": "only the way of the ACKs can be played, whose RTT may be set by hand",
+}
+
+
 def _wrong_path(network: Network) -> list[str]:
     """Fields of the path that no play has."""
-    problems = []
-    if network.trace is not None:
-        problems.append(
-            "network.trace: a link that follows a trace cannot be played, whose rate may be set by hand; leave it out"
-        )
+    problems = [
+        f"network.{name}: {why}; leave it out"
+        for name, why in _NOT_PLAYED.items()
+        if getattr(network, name) != Network.model_fields[name].default
+    ]
     if network.reverse and network.reverse.grants:
         problems.append(
             "network.reverse.grants: a link that sends at given times cannot be played, which begins before them; give network.reverse.rate_mbit"
-        )
-    if network.ip_version != IP_VERSION:
-        problems.append(
-            f"network.ip_version: a play's hosts have addresses of IPv{IP_VERSION}, which its commands take; leave it out"
-        )
-    if network.data_path is not None:
-        problems.append(
-            "network.data_path: only the way of the ACKs can be played, whose RTT may be set by hand; leave it out"
         )
     if network.jitter is not None and network.jitter.group is not None:
         problems.append(

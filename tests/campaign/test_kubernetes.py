@@ -17,7 +17,7 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.campaign.plan import GROUPS
 from bbrlab.campaign.resources import memory_mb
-from bbrlab.campaign.storage import copies_of
+from bbrlab.campaign.snakefile import copies_of
 from bbrlab.results.figures import figures_at
 from tests.campaign.kubernetes import HOW, PROGRAMS, kubernetes, render, storage
 
