@@ -21,12 +21,11 @@ ONE_PAPER = "tang"  # which a reviewer runs whole
 ROW = re.compile(r"^(\| one paper, all points and trials \| .* \|) \d+ \|$", re.MULTILINE)
 HEAD = """# Every statement, its command and its time
 <!-- Made by make format; do not edit. -->
-What the papers say, statement by statement, in the words of `data/PAPER/claims.yaml`, with what runs all of it. How to use it: [artifact.md](../howto/artifact.md).
+What the papers say (`data/PAPER/claims.yaml`), by the command that runs all of it. How to use it: [artifact.md](../howto/artifact.md).
 
 - **Command**: after `source .venv/bin/activate`, in the package's folder. It ends with the verdicts on the terminal and in `results/full/PAPER/FIGURE.claims.txt`.
-  Of several figures, claims that need them together are judged by `bbrlab judge` ([artifact.md](../howto/artifact.md)), or by the whole paper: `snakemake --cores 2 --config scale=full -- PAPER`.
-- **Time**: on 2 cores, with the seeds that each point begins with, runs that are there already apart, without the models' predictions and without seeds that claims may ask for. It is an estimate
-  ([benchmarks.md](benchmarks.md)); `snakemake -n` with the same words says it for your machine. Statements of one figure share its runs.
+  Claims that need several figures together are judged by `bbrlab judge` ([artifact.md](../howto/artifact.md)), or with the whole paper: `snakemake --cores 2 --config scale=full -- PAPER`.
+- **full**: estimated time on 2 cores ([benchmarks.md](benchmarks.md)), if none of the runs is there yet; without the models' predictions and further seeds that claims may ask for. `snakemake -n` with the same words says it for your machine.
 - **quick**: the same figures at scale `quick`, which runs a part of them and may leave a statement undecided; "-": not a part of it.
 """  # fmt: skip
 
@@ -64,12 +63,14 @@ def page() -> str:
             f"| [{paper}](#{paper}) | {len(statements)} | {runs} | {_sum(minutes[FULL], mine)} | {_sum(minutes['quick'], mine)} |"
         )
     for paper, statements in papers.items():
-        lines += ["", f"## {paper}", "| statement | says | command | full | quick |", "|---|---|---|---|---|"]
+        lines += ["", f"## {paper}", "| command, statements | full | quick |", "|---|---|---|"]
+        by_figures: dict[tuple[str, ...], list[Statement]] = {}
         for statement in statements:
-            figures = figures_of(statement)
-            says = statement.says.replace("|", "\\|")
+            by_figures.setdefault(tuple(figures_of(statement)), []).append(statement)
+        for figures, some in by_figures.items():
+            said = "".join(f"<br>**{s.id}** {s.says}" for s in some).replace("|", "\\|")
             lines.append(
-                f"| {statement.id} | {says} | `{command_for(' '.join(figures), FULL)}` | {_sum(minutes[FULL], figures)} | {_sum(minutes['quick'], figures)} |"
+                f"| `{command_for(' '.join(figures), FULL)}`{said} | {_sum(minutes[FULL], figures)} | {_sum(minutes['quick'], figures)} |"
             )
     return "\n".join(lines) + "\n"
 

@@ -25,15 +25,18 @@ ORDER = (NOT_REPRODUCED, PARTLY, INCONCLUSIVE, AS_READ, REPRODUCED)
 WORST_FIRST = [NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN, REPRODUCED]
 HEAD = """<!-- Made by make format from shipped/; do not edit. -->
 # What reproduces and what does not
-Every statement that has a verdict, by the results that ship: what does not reproduce first. The site (`bbrlab site`) has the same with figures,
-every claim's interval and what the models say. How a verdict is found: [verdicts.md](../explanation/verdicts.md).
+Every statement of the papers that has a verdict, by the results that ship; in each paper what does not reproduce comes first. The site (`bbrlab site`) adds charts, the interval of every claim and what the models say.
+How a verdict is found: [verdicts.md](../explanation/verdicts.md).
 
-- **Claims**: how many of the claims that count reproduce; of the others, how many do not (the rest are inconclusive), and on how many measurements they are: several claims may be of the same
-  numbers of the same runs. Of a panel, which its root mean square judges: how many of its cells are within their tolerance (*cells*).
-- **Measured**: the mean over the seeds with its 95 % interval (or wider, where a claim is looked at more than once), of one claim: the first that
-  does not reproduce, else the first that is inconclusive, else the first. Of what is inconclusive: how many seeds would tell, if mean and scatter stay as they are.
-- **Cause**: where it lies that a statement is not, or not wholly, reproduced, with the evidence ([what the words mean](../explanation/verdicts.md#statements)).
-- **Later choice** †: the verdict rests on something that was chosen after a comparison with measurements. What it was stands below the table.
+A statement is tested by claims, a claim by numbers of runs. The columns:
+
+| column | what it says |
+|---|---|
+| claims | `8 of 9, 1 not`: of nine claims eight reproduce, one surely does not (what is missing to the sum is inconclusive). `on 3 measurements`: some claims read the same numbers of the same runs. `cells: 32 of 42`: the statement is on a panel, which its root mean square error decides; 32 of its 42 cells are within their tolerance |
+| measured, expected | of one claim: the first that does not reproduce, else the first that is inconclusive, else the first. The mean over the seeds, in brackets its 95 % interval (a wider one if the claim is looked at more than once); of what is inconclusive, how many seeds would tell |
+| cause | why it is not, or not wholly, reproduced, with the evidence ([the words](../explanation/verdicts.md#statements)) |
+| scale | `full`: all points and trials; `quick`: a part |
+| † | the verdict rests on something that was chosen after a comparison with measurements: named below the table |
 
 ## Whose code
 Without the statements at second hand and the lab's own.
@@ -97,7 +100,7 @@ def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, older: Sequen
     Args:
         older: sentences on figures whose runs are not of the newest version.
     """
-    lines = [f"## {name}", *(line for text in older for line in (text, ""))]
+    lines = [f"## {name}"]
     decided = mine[mine["verdict"].isin(ORDER)]
     if len(decided):
         lines += [
@@ -122,6 +125,7 @@ def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, older: Sequen
             waits.setdefault(_waits_for(claims[claims["statement"] == id]), []).append(f"`{id}`")
         for figures, ids in waits.items():
             lines += ["", f"{words} (of {figures}): {', '.join(ids)}."]
+    lines += [line for text in older for line in ("", text)]
     return "\n".join(lines) + "\n"
 
 
