@@ -90,7 +90,8 @@ def _tree(tree: Path, ours: KernelSpec, mine: KernelSpec) -> Path:
     for patch in series:
         subprocess.run(["patch", "-p1", "-s", "-i", patch], cwd=tree, check=True)
     for path, target in recipe(mine).added:
-        (tree / target / path.name).write_bytes(path.read_bytes())
+        if path.parent.name == "bbr":
+            (tree / target / path.name).write_bytes(path.read_bytes())
     return tree
 
 
@@ -106,9 +107,7 @@ def _change(tree: Path) -> None:
         file.write_text(text, encoding="utf-8")
 
     edit("tcp_bbr.c", ('.name\t\t= "bbr",', '.name\t\t= "bbr1",'))
-    edit(
-        "tcp_bbr_sets.c", ('.ops.name = "bbr3",', '.ops.name = "bbr",'), ('strcmp(name, "bbr3")', 'strcmp(name, "bbr")')
-    )
+    edit("tcp_bbr_sets.c", ('.ops.name = "bbr3",', '.ops.name = "bbr",'))
     edit(
         "Kconfig",
         ("TCP_CONG_BBR_MODEL", "TCP_CONG_MYBBR"),
