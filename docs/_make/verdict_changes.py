@@ -21,6 +21,7 @@ FILE = paths.DATA / "verdict_changes.yaml"
 WORST_FIRST = (NOT_REPRODUCED, INCONCLUSIVE, PARTLY, AS_READ, REPRODUCED)
 UNDECIDED = (PARTLY_RUN, NOT_RUN)
 NEW, GONE = "is new", "is gone"
+MANY = 4  # statements with one reason: it is told once, and has a number
 HEAD = """<!-- Made by make format from data/verdict_changes.yaml and shipped/; do not edit. -->
 # Verdicts before and after
 The rules of [verdicts.md](../explanation/verdicts.md) were written down before any verdict was made anew. Before: what shipped at commit {commit}, at scale `{scale}`. Now: the results that ship,
@@ -55,6 +56,11 @@ class Changes(Strict):
     def why(self, statement: str) -> str:
         """The reasons of a statement, in words."""
         return "; ".join(f"**{r.kind}**: {r.reason}" for r in self.reasons if statement in r.statements)
+
+    def shared(self) -> dict[str, str]:
+        """{a reason that many statements have, in words: its number}."""
+        many = [f"**{r.kind}**: {r.reason}" for r in self.reasons if len(r.statements) >= MANY]
+        return {words: f"reason {number}" for number, words in enumerate(many, 1)}
 
 
 def read_changes(path: Path = FILE) -> Changes:
@@ -104,7 +110,10 @@ def page(folder: Path | None = None) -> str:
         (~found["before"].isin([NEW]) & (found["now"] != GONE)).sum()
     )
     parts = [HEAD.format(commit=changes.commit, scale=changes.scale)]
-    parts.append(f"{same} of {len(changes.before)} verdicts are as they were.\n")
+    parts.append(f"{same} of {len(changes.before)} verdicts are the same as before.\n")
+    shared = changes.shared()
+    parts.append("Reasons that many statements have, to which the tables point:\n")
+    parts.append("\n".join(f"{number}. {_cell(words)}" for number, words in enumerate(shared, 1)) + "\n")
     for title, mine in (
         ("Worse", found[found["better"] < 0]),
         ("Better", found[found["better"] > 0]),
@@ -112,7 +121,11 @@ def page(folder: Path | None = None) -> str:
         ("The same verdict, by other claims or rules", everything[everything["same"]]),
     ):
         lines = [f"## {title} ({len(mine)})", "| statement | before | now | why |", "|---|---|---|---|"]
-        lines += [f"| `{r.id}` | {r.before} | {_cell(r.now)} | {_cell(r.why)} |" for r in mine.itertuples()]
+        for r in mine.itertuples():
+            why = str(r.why)
+            for words, number in shared.items():
+                why = why.replace(words, number)
+            lines.append(f"| `{r.id}` | {r.before} | {_cell(r.now)} | {_cell(why)} |")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
