@@ -5,5 +5,5 @@ Each module here has ``pages()``: {file: its text as it should be}. It is no par
 
 MODULES = (
     "metrics", "reference", "rubric", "readme", "outcomes", "verdict_changes", "measured", "beside_google", "nine_panels", "eight_flows", "crosschecks",
-    "artifact_statements", "citation", "binder", "traces", "issue109", "models", "readings",
+    "artifact_statements", "citation", "binder", "traces",
 )  # fmt: skip

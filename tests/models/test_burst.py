@@ -24,7 +24,7 @@ from bbrlab.results.figures import PANEL_KEYS, figures_at, write_points
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.messages import validate
 from bbrlab.show.panel import Panel
-from studies import burst_panels, burst_tables, readings
+from studies import burst_panels, burst_tables
 from studies.model_panels import with_burst
 from studies.share_plots import three_models
 from tests.conftest import scenario_dict
@@ -350,14 +350,10 @@ def test_readings_are_of_bbr2_and_bbr3(reading):
 
 
 def test_the_default_is_each_version_as_in_the_kernels_profiles_of_before():
-    """The names that studies/readings.py chooses by the rule are those that the model has for its versions."""
-    assert burst_versions.KERNEL_READINGS["bbr2"] == "draft" and readings.chosen("bbr2") == "drafts"
-    assert burst_versions.KERNEL_READINGS["bbr3"] == readings.chosen("bbr3") == "cut"
-    for name, (lower_bounds, filter_after_probe_rtt) in (
-        ("cut", readings.READINGS["cut"]),
-        ("draft", readings.READINGS["drafts"]),
-    ):
-        assert READINGS[name] == Reading(lower_bounds, filter_after_probe_rtt)
+    """Those that the rule in docs/explanation/bbr_defaults.md chose."""
+    assert burst_versions.KERNEL_READINGS == {"bbr1": "draft", "bbr2": "draft", "bbr3": "cut"}
+    assert READINGS["cut"] == Reading("outside-probes", "after-cut-up")
+    assert READINGS["draft"] == Reading("outside-probes", "kept")
     for cca, reading in burst_versions.KERNEL_READINGS.items():
         mine, named = (
             simulate({cca: 1, "cubic": 1}, 10, 40, buffer_bdp=8, duration_s=200, reading=r) for r in (None, reading)

@@ -22,7 +22,6 @@ from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.show.findings import load_findings
 from bbrlab_apps.site.build import notebook_files
 from bbrlab_apps.site.pages import front_page, paper_page, runs_page
-from studies import beside_shipped
 from studies.page import load_page, statement_table
 
 REAL = paths.ROOT / "shipped" / "quick"
@@ -184,31 +183,6 @@ def test_a_papers_page_of_what_ships_reads_as_all_of_it(monkeypatch, tmp_path, s
     own = load_page(scale, paper)
     assert own.all.claims["stands"].fillna(False).sum() == read_claims(alone)["stands"].fillna(False).sum()
     assert "stand when all on this paper's figures are judged together" in own.glance()
-
-
-def test_points_of_another_scenario_are_not_called_equal(tmp_path):
-    """Their runs are in both, and of other fingerprints: nothing of them is compared, and that is said."""
-    mine = shutil.copytree(REAL, tmp_path / "quick")
-    same = beside_shipped.differences("quick", tmp_path, REAL.parent)
-    assert same.changed == [] and "another scenario" not in beside_shipped.difference_words(same, "quick")
-    path = mine / "tang" / "fig2.parquet"
-    table = pd.read_parquet(path)
-    labels = table["point"].str.rpartition(",")[0] + ",0123456789"
-    table.assign(point=labels, share_of_capacity=0.123).to_parquet(path, index=False)
-    found = beside_shipped.differences("quick", tmp_path, REAL.parent)
-    assert found.changed == ["tang/fig2 case=bbr1", "tang/fig2 case=cubic"]
-    assert (found.only_own, found.only_shipped, len(found.points)) == ([], [], 0)
-    assert found.runs == same.runs - len(table.drop_duplicates(["point", "seed"]))
-    words = beside_shipped.difference_words(found, "quick")
-    assert f"{found.runs:,} runs are in both: all are equal to the last digit." in words
-    assert "2 points have the same values in both, but another scenario" in words and "tang/fig2 case=bbr1" in str(
-        beside_shipped.difference_tables(found, "quick")
-    )
-    for other in set(mine.glob("*/*.parquet")) - {path}:
-        other.unlink()
-    assert "No run is in both." in beside_shipped.difference_words(
-        beside_shipped.differences("quick", tmp_path, REAL.parent), "quick"
-    )
 
 
 def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, tmp_path):

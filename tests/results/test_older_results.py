@@ -275,7 +275,7 @@ def test_one_s_own_results_beside_older_shipped_ones(older, theirs):
     for name in ("claims", "statements"):
         without(theirs / scale / f"{name}.parquet", "says")
     told(
-        lambda: beside_shipped.differences("smoke", older, theirs),
+        lambda: beside_shipped.other_verdicts("smoke", older, theirs),
         theirs / scale / "claims.parquet",
         "has no column says",
     )
