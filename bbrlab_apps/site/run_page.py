@@ -22,7 +22,6 @@ from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.phases import phases
 from bbrlab.measure.sample_schema import of_link
 from bbrlab.measure.schema import GROUP, RUN, label_of
-from bbrlab.measure.series import goodput_series, whole_bin_s
 from bbrlab.measure.summary import Summary, path_words
 from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
 from bbrlab.results.curves import thinned
@@ -30,9 +29,10 @@ from bbrlab.results.nested import leaves
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.run_manifest import RunManifest, RunScenario
 from bbrlab.results.schema import RUN_AGAIN, other_version_error
+from bbrlab.results.series import columns_of, series_of, values_of
 from bbrlab.run.output import ACKS, SAMPLES
 from bbrlab.scenario.load import base_point, load_scenario
-from bbrlab.scenario.rates import Rate, before, buffer_full_ms, queueing_delay_ms, rates_at
+from bbrlab.scenario.rates import Rate, before, buffer_full_ms, rates_at
 from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario
 from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site.html import embedded, number, render
@@ -50,6 +50,7 @@ _SHOWN = (
     "goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index", "first_data_s", "last_first_data_s",
 )  # fmt: skip
 _OF_LINKS = ("utilisation", "loss", "drops", "occupancy", "queue_ms_mean", "queue_ms_p95")
+_SERIES = ("goodput", "cwnd", "rtt", "queue", "pacing", "bw", "inflight", "retransmits")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
@@ -80,7 +81,7 @@ def write_run_page(folder: Path, out: Path) -> None:
     recorded, acks = folder / ACKS, None
     if recorded.exists():
         acks = _numbers(read_table(recorded, list(_OF_ACKS)), recorded, typed.scenario, _OF_ACKS)
-    files.write_text(out, _page(summary, manifest, typed.scenario.network, samples, acks, folder))
+    files.write_text(out, _page(summary, manifest, typed.scenario, samples, acks, folder))
 
 
 def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario, columns: Sequence[str] = _COLUMNS) -> pd.DataFrame:
@@ -117,7 +118,7 @@ def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario, columns: Se
 
 
 def _page(
-    summary: Summary, manifest: Any, network: Network, samples: pd.DataFrame, acks: pd.DataFrame | None, folder: Path
+    summary: Summary, manifest: Any, typed: RunScenario, samples: pd.DataFrame, acks: pd.DataFrame | None, folder: Path
 ) -> str:
     scenario = manifest["scenario"]
     made = [c for c in summary["checks"] if c["ok"] is not None]
@@ -125,7 +126,7 @@ def _page(
         "run.html",
         title=f"{_paper(scenario)}{summary['figure'] or scenario['name']}, seed {summary['seed']}",
         values=", ".join(f"{k.removeprefix('network.')} = {v}" for k, v in summary["values"].items()),
-        conditions=_conditions(scenario, network, summary),
+        conditions=_conditions(scenario, typed.network, summary),
         made=len(made),
         failed=[c["name"] for c in failed_of(made)],
         groups=_groups(summary),
@@ -138,7 +139,7 @@ def _page(
         seed=summary["seed"],
         is_virtual=summary["backend"] == "uml",
         origin=_origin(manifest, summary, folder),
-        data=embedded(_panels(summary, scenario, network, samples, acks), "series-data"),
+        data=embedded(_panels(summary, typed, samples, acks), "series-data"),
         states=_states_note(samples, acks, float(scenario["sample_hz"])),
         css=Markup(colours_css() + (STATIC / "site.css").read_text(encoding="utf-8")),
         plotly=Markup(_script("plotly-cartesian.min.js")),
@@ -302,118 +303,97 @@ def _states_note(samples: pd.DataFrame, acks: pd.DataFrame | None, sample_hz: fl
 
 
 def _panels(
-    summary: Summary, scenario: Any, network: Network, samples: pd.DataFrame, acks: pd.DataFrame | None
+    summary: Summary, scenario: RunScenario, samples: pd.DataFrame, acks: pd.DataFrame | None
 ) -> dict[str, Any]:
-    """The curves: goodput, congestion window, in flight, RTT, queue, pacing rate, BBR's bandwidth, losses, states."""
-    ccas = [flow["cca"] for flow in scenario["flows"]]
+    """The curves: those of _SERIES that the run has, and BBR's states."""
+    network, ccas = scenario.network, [flow.cca for flow in scenario.flows]
     flows = samples[samples["flow"] >= 0]
     by = "flow" if flows["flow"].nunique() <= FLOWS else "group"
-    names = _names(flows, by, ccas)
-    bin_s = whole_bin_s(summary["virtual_s"], float(scenario["sample_hz"]), 500)
-    goodput = goodput_series(samples, bin_s, by)
-    wide = {column: _by_time(flows, by, column) for column in _COLUMNS if column in flows and column != by}
-    queue = samples.drop_duplicates("time_s")
-    times = queue["time_s"].to_numpy()
+    names = _names(flows, by, ccas) | _names_of_queues(network)
+    once = samples.drop_duplicates("time_s")
+    times = once["time_s"].to_numpy()
     ends = (float(times.min()), float(times.max())) if len(times) else (0.0, 0.0)
-    rate = before(network, summary["virtual_s"])
-    panels: list[dict[str, Any]] = [
-        {"label": "goodput (Mbit/s)", "legend": True, "lines": [_line(names[i], *goodput[i]) for i in goodput if i in names]},
-        {"label": "cwnd (packets)" + ("" if by == "flow" else ", mean"), "lines": [_line(names[i], *wide["cwnd"][i]) for i in names]},
-        {"label": "RTT (ms)", "lines": [_line(names[i], wide["srtt_us"][i][0], wide["srtt_us"][i][1] / 1000) for i in names]},
-        {"label": "queue (ms)", "lines": _queues(summary, network, queue, ends), **({"legend": True} if network.links else {})},
-    ]  # fmt: skip
-    mean = "" if by == "flow" else ", mean"
-    panels += (
-        _rates(names, wide, flows, rate, mean)
-        + _in_flight(names, wide, mean)
-        + _losses(names, wide, queue, by, network)
-    )
+    panels: list[dict[str, Any]] = []
+    for name in _SERIES:
+        if not set(columns_of(scenario, name)) <= set(samples):
+            continue
+        curves = values_of(scenario, name, samples, by)
+        lines = [_line(names[of], *curve) for of, curve in curves.items()]
+        match name:
+            case "queue":
+                lines += _full_buffers(summary, network, ends)
+            case "bw" if lines and network.links is None:
+                lines.append(_equal_share(flows, before(network, summary["virtual_s"])))
+            case "inflight":
+                lines += _bounds(names, scenario, samples, by)
+            case "retransmits":
+                lines += _drops(names, network, once)
+        if lines:
+            mean = ", mean" if by == "group" and name not in ("goodput", "queue") else ""
+            legend = name == "goodput" or (name == "queue" and network.links is not None)
+            panels.append({"label": series_of(name).label + mean, "lines": lines, "legend": legend})
     for flow in _first_bbr_flows(flows):
         stays, how = pd.DataFrame() if acks is None else phases(acks, flow), "each change recorded"
         if stays.empty:  # no ACKs were recorded, or none of this flow
-            stays, how = phases(samples, flow), f"sampled every {number(1 / float(scenario['sample_hz']))} s"
+            stays, how = phases(samples, flow), f"sampled every {number(1 / scenario.sample_hz)} s"
         ends_s = stays["end_s"].fillna(ends[1])
         x = np.column_stack([stays["start_s"], ends_s]).ravel().tolist()
         y = [s for state in stays["state"] for s in (state, state)]
-        group = int(flows.loc[flows["flow"] == flow, "group"].iloc[0])
-        panels.append({"label": f"{label_of_cca(ccas[group])}, flow {flow + 1}: state, {how}", "states": list(STATES),
-                       "lines": [{"name": "state", "colour": colour_of_cca(ccas[group]), "x": x, "y": y}]})  # fmt: skip
+        cca = ccas[int(flows.loc[flows["flow"] == flow, "group"].iloc[0])]
+        panels.append({"label": f"{label_of_cca(cca)}, flow {flow + 1}: state, {how}", "states": list(STATES),
+                       "lines": [{"name": "state", "colour": colour_of_cca(cca), "x": x, "y": y}]})  # fmt: skip
     return {"panels": panels, "window_s": list(summary["window_s"])}
 
 
-def _queue_columns(network: Network, column: str) -> dict[str, dict[str, str]]:
-    """{column of samples.parquet: name and colour of its curve}, of a column of the bottleneck's queue: of several links one each."""
+def _names_of_queues(network: Network) -> dict[int, dict[str, str]]:
+    """{bottleneck, -1 and down: name and colour of its curve}."""
     if network.links is None:
-        return {column: {"name": "queue", "colour": "#7F7F7F"}}
-    return {of_link(column, i): {"name": f"link {i}", "colour": colour_of_link(i)} for i in range(len(network.links))}
+        return {-1: {"name": "queue", "colour": "#7F7F7F"}}
+    return {-1 - i: {"name": f"link {i}", "colour": colour_of_link(i)} for i in range(len(network.links))}
 
 
-def _queues(summary: Summary, network: Network, queue: pd.DataFrame, ends: tuple[float, float]) -> list[dict[str, Any]]:
-    """Queueing delay of each bottleneck, and of a full buffer: once of several that are alike."""
-    times, lines, full = queue["time_s"].to_numpy(), [], {}
-    for (column, look), link in zip(_queue_columns(network, "queue_bytes").items(), network.bottlenecks, strict=True):
-        rate = before(link, summary["virtual_s"])
-        lines.append(_line(look, times, queueing_delay_ms(rate, times, queue[column].to_numpy())))
+def _full_buffers(summary: Summary, network: Network, ends: tuple[float, float]) -> list[dict[str, Any]]:
+    """The queueing delay of a full buffer: once of several bottlenecks that are alike."""
+    full = {}
+    for link in network.bottlenecks:
         size = link.buffer_bytes if network.links else float(summary["bottleneck"]["buffer_bytes"])
-        line = _line({"name": "buffer full", "colour": "#D55E00", "dash": "dash"}, *buffer_full_ms(rate, *ends, size))
+        delay = buffer_full_ms(before(link, summary["virtual_s"]), *ends, size)
+        line = _line({"name": "buffer full", "colour": "#D55E00", "dash": "dash"}, *delay)
         full[str(line)] = line
-    return [*lines, *full.values()]
+    return list(full.values())
 
 
-def _rates(
-    names: dict[int, dict[str, str]], wide: dict[str, Any], flows: pd.DataFrame, rate: Rate, mean: str
-) -> list[dict[str, Any]]:
-    """Pacing rates, and BBR's estimates of the bandwidth with what an equal share of the link is."""
-    rates = []
-    if "pacing_rate" in wide:
-        lines = [_line(names[i], times, values * 8e-6) for i, (times, values) in wide["pacing_rate"].items()]
-        rates.append({"label": f"pacing (Mbit/s){mean}", "lines": lines})
-    if "bbr_bw" in wide and flows["bbr_bw"].notna().any():
-        lines = [_line(names[i], times, v * 8e-6) for i, (times, v) in wide["bbr_bw"].items() if np.isfinite(v).any()]
-        rates.append({"label": f"BBR's bw (Mbit/s){mean}", "lines": [*lines, *_equal_share(flows, rate)]})
-    return rates
-
-
-def _equal_share(flows: pd.DataFrame, rate: Rate) -> list[dict[str, Any]]:
-    """What an equal share of the one bottleneck is; of several links there is no such rate."""
-    if isinstance(rate, Network) and rate.links is not None:
-        return []
+def _equal_share(flows: pd.DataFrame, rate: Rate) -> dict[str, Any]:
+    """What an equal share of the bottleneck is."""
     there = flows.groupby("time_s")["flow"].nunique()
     times = there.index.to_numpy(dtype=float)
     look = {"name": "an equal share of the link", "colour": "#7F7F7F", "dash": "dash"}
-    return [_line(look, times, rates_at(rate, times) / there.to_numpy())]
+    return _line(look, times, rates_at(rate, times) / there.to_numpy())
 
 
-def _in_flight(names: dict[int, dict[str, str]], wide: dict[str, Any], mean: str) -> list[dict[str, Any]]:
-    """Packets in flight, and BBR's bounds of them: inflight_hi dashed, inflight_lo dotted."""
-    if "unacked" not in wide:
-        return []
-    lines = [_line(names[i], *values) for i, values in wide["unacked"].items()]
-    for column, dash in zip(_BOUNDS, ("dash", "dot"), strict=True):
-        for i, (times, values) in wide.get(column, {}).items():
-            if np.isfinite(values).any():
-                look = {**names[i], "name": f"{names[i]['name']}: {column.removeprefix('bbr_')}", "dash": dash}
-                lines.append(_line(look, times, values))
-    return [{"label": f"in flight (packets){mean}", "lines": lines}]
-
-
-def _losses(
-    names: dict[int, dict[str, str]], wide: dict[str, Any], queue: pd.DataFrame, by: str, network: Network
+def _bounds(
+    names: dict[int, dict[str, str]], scenario: RunScenario, samples: pd.DataFrame, by: str
 ) -> list[dict[str, Any]]:
-    """What the flows sent again, and what the queue dropped, since the start."""
+    """BBR's bounds of what is in flight: inflight_hi dashed, inflight_lo dotted."""
     lines = []
-    if "total_retrans" in wide:
-        lines += [_line(names[i], *values) for i, values in wide["total_retrans"].items()]
-    for column, look in _queue_columns(network, "queue_drops").items():
-        if column in queue:
-            drops = queue[column].to_numpy()
-            named = {
-                **look,
-                "name": "dropped by the queue" if network.links is None else f"dropped by {look['name']}",
-                "dash": "dash",
-            }
-            lines.append(_line(named, queue["time_s"].to_numpy(), drops - drops[:1]))
-    return [{"label": "sent again (packets)" + ("" if by == "flow" else ", mean"), "lines": lines}] if lines else []
+    for column, dash in zip(_BOUNDS, ("dash", "dot"), strict=True):
+        for of, curve in values_of(scenario, column, samples, by).items() if column in samples else ():
+            look = {**names[of], "name": f"{names[of]['name']}: {column.removeprefix('bbr_')}", "dash": dash}
+            lines.append(_line(look, *curve))
+    return lines
+
+
+def _drops(names: dict[int, dict[str, str]], network: Network, once: pd.DataFrame) -> list[dict[str, Any]]:
+    """What each queue dropped since the start."""
+    lines = []
+    for i in range(len(network.bottlenecks)):
+        column = "queue_drops" if network.links is None else of_link("queue_drops", i)
+        if column in once:
+            drops = once[column].to_numpy()
+            whose = "the queue" if network.links is None else names[-1 - i]["name"]
+            look = {**names[-1 - i], "name": f"dropped by {whose}", "dash": "dash"}
+            lines.append(_line(look, once["time_s"].to_numpy(), drops - drops[:1]))
+    return lines
 
 
 def _names(flows: pd.DataFrame, by: str, ccas: Sequence[str]) -> dict[int, dict[str, str]]:
@@ -425,21 +405,8 @@ def _names(flows: pd.DataFrame, by: str, ccas: Sequence[str]) -> dict[int, dict[
         dash = _DASHES[used[cca] % len(_DASHES)]
         used[cca] += 1
         label = f"flow {int(str(which)) + 1}" if by == "flow" else f"group {int(str(which)) + 1}"
-        names[int(str(which))] = {
-            "name": f"{label_of_cca(cca)}, {label}",
-            "colour": colour_of_cca(cca),
-            "dash": dash,
-        }
+        names[int(str(which))] = {"name": f"{label_of_cca(cca)}, {label}", "colour": colour_of_cca(cca), "dash": dash}
     return names
-
-
-def _by_time(flows: pd.DataFrame, by: str, column: str) -> dict[int, tuple[Array, Array]]:
-    """{flow or group: (times, values, of a group their mean)}."""
-    means = flows.groupby([by, "time_s"])[column].mean()
-    return {
-        int(str(i)): (rows.index.get_level_values("time_s").to_numpy(), rows.to_numpy())
-        for i, rows in means.groupby(by)
-    }
 
 
 def _first_bbr_flows(flows: pd.DataFrame) -> list[int]:

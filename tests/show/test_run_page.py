@@ -66,9 +66,9 @@ def page_of(folder, tmp_path):
 
 def test_rates_bounds_and_losses_are_drawn(run, tmp_path):
     _, panels = page_of(run, tmp_path)
-    assert [line["name"] for line in panels["pacing (Mbit/s)"]["lines"]] == ["BBRv3, flow 1", "CUBIC, flow 2"]
-    assert panels["pacing (Mbit/s)"]["lines"][0]["y"][0] == 8
-    bandwidth, fair = panels["BBR's bw (Mbit/s)"]["lines"]
+    assert [line["name"] for line in panels["pacing rate (Mbit/s)"]["lines"]] == ["BBRv3, flow 1", "CUBIC, flow 2"]
+    assert panels["pacing rate (Mbit/s)"]["lines"][0]["y"][0] == 8
+    bandwidth, fair = panels["BBR's bandwidth (Mbit/s)"]["lines"]
     assert bandwidth["name"] == "BBRv3, flow 1"
     assert {x: y for x, y in zip(fair["x"], fair["y"], strict=True) if x in (1.0, 4.9, 5.0)} == {
         1.0: 5,
@@ -81,7 +81,7 @@ def test_rates_bounds_and_losses_are_drawn(run, tmp_path):
     )
     high = flying["BBRv3, flow 1: inflight_hi"]
     assert (high["y"][0], high["y"][-1], high["dash"]) == (None, 30, "dash")
-    lost = {line["name"]: line["y"][-1] for line in panels["sent again (packets)"]["lines"]}
+    lost = {line["name"]: line["y"][-1] for line in panels["retransmissions (packets)"]["lines"]}
     assert lost == {"BBRv3, flow 1": 4, "CUBIC, flow 2": 4, "dropped by the queue": 9}
 
 
@@ -108,7 +108,7 @@ def test_a_page_without_bbr_says_nothing_of_states(tmp_path):
     folder = made_up_run(base_point(validate(scenario_dict(), "test")), 1, tmp_path / "run")
     text, panels = page_of(folder, tmp_path)
     assert "BBR's states are" not in text
-    assert "BBR's bw (Mbit/s)" not in panels
+    assert "BBR's bandwidth (Mbit/s)" not in panels
 
 
 def titles(figure):
