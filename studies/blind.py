@@ -44,11 +44,7 @@ class BlindPanel(Strict):
 
 
 def blind_tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables of blind comparisons by name; columns ``metric``, ``here``, ``published`` and the conditions.
-
-    Args:
-        folder: data/blind.
-    """
+    """The tables of blind comparisons by name; columns ``metric``, ``here``, ``published`` and the conditions."""
     return {path.stem: pd.read_csv(path, dtype={"kernel": str}) for path in sorted(folder.glob("*.csv"))}
 
 
@@ -104,12 +100,7 @@ def blind_panels(folder: Path) -> list[BlindPanel]:
 
 
 def blind_comparisons(tables: dict[str, pd.DataFrame], panels: Sequence[BlindPanel]) -> Figure:
-    """A dot for each value, in panels: what the lab predicted over what was published; on the diagonal they agree.
-
-    Args:
-        tables: blind_tables().
-        panels: blind_panels().
-    """
+    """A dot for each value, in panels: what the lab predicted over what was published; on the diagonal they agree."""
     rows = -(-len(panels) // COLUMNS)
     figure, grid = plt.subplots(rows, COLUMNS, figsize=(9.5, 4.3 * rows), squeeze=False, layout="constrained")
     for axes, panel in zip(grid.flat, panels, strict=False):

@@ -101,12 +101,7 @@ def cells(name: str, up_to_bdp: float = float("inf")) -> pd.DataFrame:
 def modelled(
     name: str, chosen: pd.DataFrame, reading: str, seeds: int = SEEDS, version: Version | None = None
 ) -> burst.Floats:
-    """The model's mean share at some of a panel's cells().
-
-    Args:
-        reading: of the drafts (burst_versions.READINGS).
-        version: in place of the panel's own.
-    """
+    """The model's mean share at some of a panel's cells()."""
     p = PANELS[name]
     changed: dict[str, Version] = {} if version is None else {p.cca: version}
     return np.array(
@@ -154,9 +149,6 @@ def _panel(name: str) -> pd.DataFrame:
 def errors(table: pd.DataFrame) -> pd.DataFrame:
     """Root mean square difference of each model to the published shares, up to 16 and 32 BDP and over all cells.
 
-    Args:
-        table: panels().
-
     Returns:
         Columns: figure, up_to_bdp, a column per model.
     """
@@ -172,9 +164,6 @@ def errors(table: pd.DataFrame) -> pd.DataFrame:
 
 def parts(names: Iterable[str]) -> pd.DataFrame:
     """What the share owes to parts of BBRv3: at the panel and buffers of ``parts``, the drafts to the letter.
-
-    Args:
-        names: in PARTS.
 
     Returns:
         part, change (root mean square, of the share when the part is left out), rmse (to the published shares, then), rmse_with

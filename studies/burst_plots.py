@@ -19,7 +19,6 @@ def share_map(table: pd.DataFrame, x: str, y: str, labels: tuple[str, str]) -> F
     Args:
         table: a map of data/burst: columns ``cca``, ``rival``, ``share_of_capacity`` and both axes'.
         x, y: the axes' columns; their values stand at equal distances.
-        labels: of the axes.
     """
     groups = list(table.groupby(["rival", "cca"], sort=False))
     figure, grid = multiples(len(groups))
@@ -35,11 +34,7 @@ def share_map(table: pd.DataFrame, x: str, y: str, labels: tuple[str, str]) -> F
 
 
 def beside_lab(table: pd.DataFrame) -> Figure:
-    """The model's share over the lab's, with the lab's 95 % intervals; on the diagonal both agree.
-
-    Args:
-        table: burst_tables.beside_lab(), of one map or more.
-    """
+    """The model's share over the lab's, with the lab's 95 % intervals; on the diagonal both agree."""
     figure, axes = plt.subplots(figsize=(5, 5))
     axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
     for cca, some in table.groupby("cca", sort=True):
@@ -61,12 +56,7 @@ def beside_lab(table: pd.DataFrame) -> Figure:
 
 
 def payoffs(table: pd.DataFrame, flows: int) -> Figure:
-    """What a flow of each kind gets over the number of BBR flows, one panel per buffer, in parts of an equal share.
-
-    Args:
-        table: data/burst/adoption.
-        flows: how many in all.
-    """
+    """What a flow of each kind gets over the number of BBR flows, one panel per buffer, in parts of an equal share."""
     some = table[table["flows"] == flows]
     buffers = sorted(some["buffer_bdp"].unique())
     figure, grid = multiples(len(buffers))
@@ -110,8 +100,6 @@ def what_if(
     """The burst model's share over the buffer, and the Ware model's of BBRv1; for ipywidgets.interact.
 
     Args:
-        cca: of the flows.
-        flows: how many.
         rival: of the one flow beside them.
         rate_mbit, rtt_ms: of the bottleneck and of all flows.
         seconds: how long each point is simulated; means are over the last 40 %.

@@ -20,13 +20,7 @@ FOLDER = paths.DATA / "burst"
 
 @dataclass(frozen=True)
 class Table:
-    """How a table is computed.
-
-    Attributes:
-        items: what it has rows of.
-        of: the rows of some of the items.
-        minutes: what it takes on one core, roughly.
-    """
+    """How a table is computed."""
 
     items: Sequence[Any]
     of: Callable[[Iterable[Any]], pd.DataFrame]
@@ -72,12 +66,7 @@ def _source(name: str) -> dict[str, str]:
 
 
 def write(name: str, found: pd.DataFrame, out: Path | None = None) -> Path:
-    """A table as a file, whole or not at all; numbers to four decimals. Returns the file.
-
-    Args:
-        found: table_of(name).of(its items).
-        out: default: where read() looks.
-    """
+    """A table as a file, whole or not at all; numbers to four decimals. Returns the file."""
     path = out or FOLDER / f"{name}.csv"
     with files.aside(path) as temporary:
         found.assign(**_source(name)).to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")

@@ -57,7 +57,6 @@ def run_by_hand(
         scenario: PAPER/FIGURE of scenarios/, or the path of a scenario file.
         changes: {dotted path: value}, as ``bbrlab run --set`` has them.
         name: of the run's folder, in ``by_hand`` of the results folder; an older run of this name is replaced.
-        seed: of this trial.
         kernel_name: entry of config/kernels.yaml; default: the file's default.
 
     Raises:

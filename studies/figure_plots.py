@@ -47,7 +47,6 @@ def curves(
         group: the flow group whose rows are drawn.
         log_x: whether x is drawn to base 2, with a tick at each value.
         labels: of the axes; an empty one of y is the metric's (bbrlab/measure/schema.py), if it is not scaled.
-        limits: of y.
     """
     of_group = table[table["group"] == group]
     keys = [k for k in (panel, line, x) if k]
@@ -98,7 +97,6 @@ def heat_maps(tables: dict[str, pd.DataFrame], x: str, y: str, value: str, *, sp
         x, y, value: columns.
         span: the value at which the colour is full.
         fmt: of the numbers in the cells.
-        labels: of the axes.
     """
     rows = max(t[y].nunique() for t in tables.values())
     figure, grid = plt.subplots(1, len(tables), figsize=(10.5, 1.2 + 0.42 * rows), squeeze=False, layout="constrained")
@@ -125,11 +123,7 @@ def tree_plot(fitted: Any, features: list[str], classes: tuple[str, str]) -> Fig
 
 
 def verdict_bars(counts: pd.DataFrame) -> Figure:
-    """Statements per paper as stacked bars.
-
-    Args:
-        counts: statement_verdict.statement_counts().
-    """
+    """Statements per paper as stacked bars."""
     papers = counts.drop(index=ALL).iloc[::-1]
     figure, axes = plt.subplots(figsize=(9, 0.6 + 0.42 * len(papers)), layout="constrained")
     left = np.zeros(len(papers))

@@ -61,7 +61,6 @@ def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
 
     Args:
         of: the figure whose predictions to take (fluid_figure()).
-        results: the folder ``results``.
 
     Returns:
         ``points`` with ``fluid_9s``, ``fluid_own`` (NaN where there is no prediction) and ``fluid_step``: the largest change
@@ -76,10 +75,6 @@ def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
 
 def with_burst(panel: Panel, figure: Figure, results: Path) -> Panel:
     """The panel with the burst model's share_of_capacity at each point, from the workflow's results/models.
-
-    Args:
-        figure: the panel's.
-        results: the folder ``results``.
 
     Returns:
         ``points`` with ``burst`` and ``burst_sd``, its standard deviation over seeds (both NaN where there is no prediction).
@@ -107,11 +102,7 @@ def _with_predictions(
 
 
 def panels_at(shown: ShownResults) -> list[tuple[Figure, Panel]]:
-    """Every panel that was run, with all models beside it.
-
-    Args:
-        shown: the results.
-    """
+    """Every panel that was run, with all models beside it."""
     of_scale = {scale: {f.id: f for f in figures_at(scale, [])} for scale in shown.scales}
     panels = []
     for scale, figure in figures_at_best_scale(shown).values():
@@ -123,11 +114,7 @@ def panels_at(shown: ShownResults) -> list[tuple[Figure, Panel]]:
 
 
 def not_run(panels: Sequence[tuple[Figure, Panel]], shown: ShownResults) -> list[str]:
-    """What the panels lack, in words: measurements of figures, predictions at points.
-
-    Args:
-        panels: panels_at() of these results.
-    """
+    """What the panels lack, in words: measurements of figures, predictions at points."""
     with_results = figures_at_best_scale(shown)
     missing = [
         f"measurements of {figure.id}"

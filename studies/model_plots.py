@@ -59,13 +59,6 @@ def one_case(
 ) -> Figure:
     """The aligned fluid model of some flows against one CUBIC flow, integrated and drawn; for ipywidgets.interact.
 
-    Args:
-        first: the CCA of the flows.
-        flows: how many.
-        buffer_bdp: in BDP of the path.
-        seconds: how long to integrate.
-        rtprop_may_rise: whether ProbeRTT may raise RTprop.
-
     Returns:
         A figure that pyplot no longer holds, so that a notebook shows it once.
     """

@@ -140,7 +140,6 @@ def ware_beside(table: pd.DataFrame, *keys: str, column: str = "share_of_capacit
     Args:
         table: tables.figure_table() of a figure.
         keys: columns that tell its points apart; they stand beside the share.
-        column: the share's name here.
     """
     points = table[table["group"] == 0].drop_duplicates(list(keys))
     share = ware.bbr_share(points["rate_mbit"], points["base_rtt_ms"], points["buffer_bdp"], points["count"])
@@ -240,11 +239,7 @@ def good(page: Page, figure: str) -> pd.DataFrame:
 
 
 def means(
-    table: pd.DataFrame,
-    keys: list[str],
-    columns: Mapping[str, str],
-    fmt: Any = "{:.2f}",
-    caption: str = "",
+    table: pd.DataFrame, keys: list[str], columns: Mapping[str, str], fmt: Any = "{:.2f}", caption: str = ""
 ) -> Any:
     """Means over the runs, for show().
 
@@ -259,12 +254,7 @@ def means(
 
 
 def both_sides(table: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
-    """Goodput (Mbit/s) of groups 0 and 1 and how much of their packets is marked, and group 0's part, by case.
-
-    Args:
-        table: tables.figure_table() of a figure with cases.
-        names: of the groups.
-    """
+    """Goodput (Mbit/s) of groups 0 and 1 and how much of their packets is marked, and group 0's part, by case."""
     ok = table[table["ok"]]
     wide = ok.pivot_table(index="case", columns="group", values=["goodput_mbit", "ecn_marked"])
     labels = {"ecn_marked": "marked", "goodput_mbit": "Mbit/s"}

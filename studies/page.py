@@ -30,12 +30,7 @@ MANY = 20  # claims of a statement that are folded below its line
 
 @dataclass(frozen=True)
 class Page:
-    """A notebook's paper.
-
-    Attributes:
-        all: what is shown of it.
-        paper: which.
-    """
+    """A notebook's paper."""
 
     all: Findings
     paper: str
@@ -175,11 +170,7 @@ def statement_table(statements: pd.DataFrame, claims: pd.DataFrame) -> str:
 
 
 def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
-    """How many claims have a verdict, which, and how many of these stand (Markdown).
-
-    Args:
-        among: among which (best_scale.judged_among()).
-    """
+    """How many claims have a verdict, which, and how many of these stand (Markdown)."""
     counts = claims["verdict"].value_counts()
     judged = int(sum(counts.get(v, 0) for v in FINAL))
     return (

@@ -38,9 +38,6 @@ def pairs_map(table: pd.DataFrame) -> Figure:
     """Rows and columns are algorithms, the number and colour are the row's share beside the column; one map for each rate and buffer.
 
     White is half of what the link carries of data: blue has more, red less.
-
-    Args:
-        table: tables.figure_table() of runs with two groups.
     """
     shares = pair_shares(table)
     names = list(dict.fromkeys(table["cca"]))

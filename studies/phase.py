@@ -71,11 +71,7 @@ def spreads(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """The first flow's part over the fraction, with noise and at the exact RTT: an axes for each pair and rate.
-
-    Args:
-        table: over_fraction() of questions/phase.
-    """
+    """The first flow's part over the fraction, with noise and at the exact RTT: an axes for each pair and rate."""
     return curves(
         table.assign(place=table["pair"] + ", " + table["rate_mbit"].map("{:g} Mbit/s".format)),
         "fraction",

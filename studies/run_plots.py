@@ -23,7 +23,6 @@ def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str
     Args:
         samples: samples.parquet of the run.
         rate: of the bottleneck: the scenario's network, if the rate changes during the run.
-        buffer_bytes: bottleneck buffer.
         groups: the CCA of each flow group.
         bin_s: width of the bins over which goodput is averaged.
     """

@@ -14,7 +14,6 @@ def loss_epochs(samples: pd.DataFrame, group: int, from_s: float = 50.0) -> NDAr
 
     Args:
         samples: columns ``time_s``, ``flow``, ``group``, ``ssthresh`` of samples.parquet.
-        group: index of the flow group.
         from_s: leave out what happens before (slow start).
 
     Returns:

@@ -61,9 +61,7 @@ def over_time(
     """An aligned run with its trace, every 10 ms.
 
     Args:
-        ccas: of the flows.
         buffer_bdp: in BDP of the path.
-        duration_s: of the run.
         rtprop_may_rise: whether ProbeRTT may raise RTprop (fluid.Quirks.rtprop_never_rises off).
     """
     quirks = replace(fluid.ALIGNED, rtprop_never_rises=not rtprop_may_rise)

@@ -98,7 +98,7 @@ def planned_figure(figure: Figure, claims: Sequence[Claim], kernel: str | None =
         name_of(prediction_file(kind, figure.id, point)): prediction_s(kind, point.scenario)
         for point in (figure.points if is_panel else ())
         for kind, of in KINDS.items()
-        if of.speaks_of(figure.scenario)
+        if of.world.describes(figure.scenario)
     }
     lacking: list[str] = []
     with contextlib.suppress(UserError):  # no such kernel: that is said once, not for each figure

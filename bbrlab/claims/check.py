@@ -28,7 +28,6 @@ def problems_of(
     """What is wrong with a claim beside the scenarios: (field, problem) each, the field as its place below the claim.
 
     Args:
-        claim: what is checked.
         figures: that it may speak of, by id, with all their points.
         traits: what the points of each of them can be chosen by.
     """

@@ -46,7 +46,7 @@ def has_prediction(model: str, term: Term, figure: Figure) -> bool:
 
 def speaks_of(model: str, point: Point) -> bool:
     """Whether FLUID or BURST describes a point."""
-    return predictions.KINDS[PREDICTION_OF[model]].speaks_of(point.scenario)
+    return predictions.KINDS[PREDICTION_OF[model]].world.describes(point.scenario)
 
 
 def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None = None) -> Array:
@@ -136,7 +136,7 @@ def _predicted_share(model: str, path: Path) -> float:
     table = predictions.read_prediction(path)
     if table is None:
         raise UserError(
-            f"{path}: {predictions.KINDS[PREDICTION_OF[model]].model}'s prediction is missing; run: snakemake --cores 2 -- {path}"
+            f"{path}: {predictions.KINDS[PREDICTION_OF[model]].world.model}'s prediction is missing; run: snakemake --cores 2 -- {path}"
         )
     check_columns(path, table, ["share_of_capacity"])
     return float(table["share_of_capacity"].iloc[0])

@@ -45,10 +45,6 @@ def expand(entry: dict[str, Any], paper: str) -> list[dict[str, Any]]:
 
     A row of which a used cell is empty is skipped.
 
-    Args:
-        entry: a claim as written.
-        paper: the folder of its file.
-
     Raises:
         UserError: beginning with the field, for what is wrong with ``each``, ``rows`` or a placeholder.
     """

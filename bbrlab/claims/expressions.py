@@ -29,7 +29,6 @@ class Function:
     """A function of expressions.
 
     Attributes:
-        compute: what it does.
         arguments: their names, for messages; the last is repeatable if it ends in "...".
         each: whether it gives a value for each point; else it makes one number of its arguments.
         together: how many of the first arguments must have a value for each of the same points; -1: all of them.
@@ -161,7 +160,6 @@ def points_of(tree: ast.expr, lengths: Mapping[str, int]) -> int | None:
     """For how many points an expression has a value each; None if it is one number.
 
     Args:
-        tree: from parse().
         lengths: how many points each column has that has a value for each; others are single numbers.
 
     Raises:
@@ -194,7 +192,6 @@ def series_in(tree: ast.expr, several: Container[str]) -> set[str]:
     """The columns with whose points an expression has a value each, after its functions made numbers of others.
 
     Args:
-        tree: from parse().
         several: the columns that have a value for each point.
     """
     if isinstance(tree, ast.Name | ast.Attribute):
@@ -216,7 +213,6 @@ def evaluate(tree: ast.expr, columns: Mapping[str, Value], aside: float | None =
     """The value of a parsed expression: what cannot be computed (0 / 0) is NaN or infinite.
 
     Args:
-        tree: from parse().
         columns: value of each name that names() gives.
         aside: how far from its limit COUNTS puts values that are NaN, above or (negative) below; default: it has none then either.
 

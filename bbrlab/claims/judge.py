@@ -32,10 +32,7 @@ ALL, SECOND_HAND, OWN = "all", "at second hand", "the lab's own"
 # Why there is no interval.
 DETERMINISTIC, EQUAL = "deterministic", "equal in every seed"
 # Why the seeds leave it open, by that; what is deterministic is never open.
-UNDECIDED = {
-    "": "the interval straddles what is expected",
-    EQUAL: "equal in {seeds} seeds: too few to tell",
-}
+UNDECIDED = {"": "the interval straddles what is expected", EQUAL: "equal in {seeds} seeds: too few to tell"}
 WIDE = "the interval is wider than what is expected: the seeds scatter too much to show that it is met"
 
 
@@ -100,8 +97,6 @@ def outcome(expect: Expectation, measured: Sample, looks: int = 1) -> Outcome:
     error divided by their number (Bonferroni).
 
     Args:
-        expect: of each part.
-        measured: the seeds' numbers.
         looks: how often there may be a look (looks_at()).
     """
     parts = measured.values.shape[1]
@@ -173,7 +168,6 @@ class _Part:
     Attributes:
         inside, outside: the smallest errors at which it is so.
         distance: how far inside its mean is.
-        spread: as in Outcome.
         back: it is outside for a step against its trend.
     """
 
@@ -284,7 +278,6 @@ def judge_claim(
     """Judge one claim by itself: ``stands`` needs all of them (judge_all()).
 
     Args:
-        claim: what to judge.
         figures: the figures of the scale, by id, with the points that their tables have.
         tables: their tables (tables.figure_table()), by id; a figure that is missing was not run.
         results: the folder of results that has the models' predictions.

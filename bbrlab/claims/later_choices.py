@@ -30,10 +30,6 @@ def _readings() -> _Readings:
 def later_choices(own: str | None, versions: Iterable[Version]) -> str:
     """What was chosen after a comparison, in words; empty if nothing was.
 
-    Args:
-        own: a statement's or a claim's own, beside the readings.
-        versions: whose readings of the drafts it depends on.
-
     Raises:
         UserError: if the file is not as it should be.
     """

@@ -68,12 +68,7 @@ class Reach:
 
 
 def reach(claim: Claim, figures: Mapping[str, Figure]) -> Reach:
-    """How much of a claim some figures have.
-
-    Args:
-        claim: whose terms.
-        figures: those of the scale that were run, by id.
-    """
+    """How much of a claim some figures have."""
     points: dict[str, list[Point]] = {}
     lengths: dict[str, int] = {}
     full, short, missing = 0, math.inf, ""
@@ -174,8 +169,6 @@ class _Runs:
     """The runs of a point.
 
     Attributes:
-        seeds: those of its good runs.
-        every: those that were run.
         for_all: one run stands for as many as are wanted: nothing random is drawn, and two measured the same.
     """
 
@@ -216,9 +209,7 @@ def sample(
     """The numbers of the runs.
 
     Args:
-        claim: what is judged.
         points: of each term (Reach.points).
-        tables: of each figure (tables.figure_table()).
         results: the folder of results that has the models' predictions.
         aside: of a claim that counts points (Claim.counts_points): put those without enough runs above (1) or below (-1) the
             limit; default: they are missing, and so is the number.
@@ -276,8 +267,6 @@ class _Rows:
     """The rows of a term's points, and what is known of each point by them, in the points' order.
 
     Attributes:
-        table: of all flow groups.
-        runs: the good runs of each point.
         same: whether all that was measured at a point is the same in every good run, of at least two.
         utilisation: of the link, mean over the runs; NaN without any.
     """
@@ -329,7 +318,6 @@ def _lost(
     """Of each part: the runs of its point that lost most, how many of these failed, shape (parts,) each, and which numbers it can have.
 
     Args:
-        aside: points that are left out.
         paired: the seed of each number (_paired()): a part loses one if any of its runs failed.
     """
     lengths = {len(term_runs) for n, term_runs in runs.items() if claim.at[n].along}
@@ -357,11 +345,7 @@ def _lost(
 
 
 def _resolution(
-    claim: Claim,
-    points: Mapping[str, list[Point]],
-    rows: Mapping[str, _Rows],
-    columns: Mapping[str, Array],
-    parts: int,
+    claim: Claim, points: Mapping[str, list[Point]], rows: Mapping[str, _Rows], columns: Mapping[str, Array], parts: int
 ) -> Array:
     """The smallest step of each part: shape (parts,)."""
     means, steps = {}, {}
@@ -397,7 +381,6 @@ def _numbers(claim: Claim, columns: Mapping[str, Any], key: list[int], aside: fl
     Args:
         columns: each a number, or an array of shape (points,).
         key: of a trend: the place of each point.
-        aside: as for sample().
     """
     values = [expressions.evaluate(tree, columns, aside) for tree in claim.trees]
     match claim.expect.kind:
@@ -456,12 +439,7 @@ def _identical(claim: Claim, same: Mapping[str, Array], parts: int) -> Array:
 
 
 def _by_number(
-    column: str,
-    term: Term,
-    chosen: list[Point],
-    rows: _Rows,
-    wanted: list[list[int | None]],
-    results: Path | None,
+    column: str, term: Term, chosen: list[Point], rows: _Rows, wanted: list[list[int | None]], results: Path | None
 ) -> Array:
     """The column of each number: shape (numbers, points), or (numbers,) of the only point; NaN where a point has no such run.
 

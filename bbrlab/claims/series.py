@@ -126,11 +126,7 @@ def crossing(x: Array, y: Array, fraction: float) -> float:
 
 
 def fraction_above(values: Array, limit: float) -> float:
-    """The part of the values that exceeds ``limit``; NaN if one of them is not finite.
-
-    Args:
-        values: shape (points,).
-    """
+    """The part of the values that exceeds ``limit``; NaN if one of them is not finite."""
     values = np.atleast_1d(values)
     return float(np.mean(values > limit)) if np.isfinite(values).all() else float("nan")
 

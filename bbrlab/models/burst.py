@@ -132,10 +132,8 @@ def simulate(
 
     Args:
         flows: algorithms and how many flows of each: {"bbr3": 4, "cubic": 1}, or one name per flow, or (name, count).
-        rate_mbit: bottleneck rate.
         rtt_ms: base RTT, of all flows or one for each.
         buffer_bdp, buffer_packets, buffer_bytes: the buffer, exactly one of them. A BDP is of the (mean) base RTT.
-        duration_s: how long.
         window_s: over which means are taken; default: the last 40 %.
         seed: of the starts, the waits between probes and BBRv1's phase. The same seed gives the same run.
         reading: of the drafts: a name in READINGS, or a Reading; default ("kernel"): each version's as in the lab's kernel.
@@ -208,7 +206,6 @@ def share(
 
     Args:
         cca: bbr1, bbr2 or bbr3.
-        flows: how many.
         rival: cubic or reno.
         rate_mbit, rtt_ms: of the bottleneck and of every flow.
         buffer_bdp: multiples of rate_mbit x rtt_ms, exactly as given.

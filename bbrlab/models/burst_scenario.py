@@ -48,11 +48,6 @@ class Prediction:
         return np.asarray(self.shares.std(axis=0, ddof=1))
 
 
-def speaks_of(scenario: Scenario) -> bool:
-    """Whether the burst model describes such a scenario."""
-    return WORLD.describes(scenario)
-
-
 def predict(
     scenario: Scenario,
     seeds: int = 3,

@@ -92,7 +92,6 @@ class Run:
         queue_packets: mean queue over the window.
         utilisation: mean of min(1, arrivals over capacity), 1 while there is a queue.
         buffer_packets, capacity: of the link; packets and packets/ms.
-        quirks: of the integration.
     """
 
     trace: pd.DataFrame
@@ -141,12 +140,10 @@ def simulate(
 
     Args:
         cca: of each flow: bbr1, bbr2, cubic or reno.
-        rate_mbit: bottleneck rate.
         link_delay_ms: one-way delay of the bottleneck link.
         access_delay_ms: one-way delay of each flow's access link; a flow's RTT is twice the sum of both delays.
         buffer_packets: bottleneck buffer, packets of 1514 bytes.
         qdisc: drop-tail, or red (loss probability = queue / buffer).
-        duration_s: how long to integrate.
         step_ms: of the explicit Euler method; at most STEP_LIMIT_MS and the smallest access delay.
         mode: which quirks are on.
         cycle_start_ms: of each flow, when its BBR cycle began (at most 0). Default, as in the public code: 0 without

@@ -25,7 +25,6 @@ class Prediction:
     """The fluid model of one point.
 
     Attributes:
-        run: the integration.
         shares: of each flow group, of the link, counted as the quirks say.
         step_difference: largest change of a share when the step is doubled; NaN if that was not computed.
     """
@@ -38,11 +37,6 @@ class Prediction:
     def step_matters(self) -> bool:
         """Whether the step is too coarse for the result."""
         return self.step_difference > STEP_TOLERANCE
-
-
-def speaks_of(scenario: Scenario) -> bool:
-    """Whether the fluid model describes such a scenario."""
-    return WORLD.describes(scenario)
 
 
 def _arguments(scenario: Scenario, seed: int, quirks: fluid.Quirks) -> dict[str, object]:

@@ -12,22 +12,16 @@ import pandas as pd
 from bbrlab.base import files, paths
 from bbrlab.base.tables import read_table
 from bbrlab.models import burst_scenario, fluid, predict
+from bbrlab.models.world import World
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of predictions.
+    """A kind of predictions: what its model describes, and its table of some points."""
 
-    Attributes:
-        model: its name, for people.
-        speaks_of: whether it describes a scenario.
-        of_points: its table of some points.
-    """
-
-    model: str
-    speaks_of: Callable[[Scenario], bool]
+    world: World
     of_points: Callable[[list[Point]], pd.DataFrame]
 
 
@@ -38,22 +32,10 @@ SHORT_STEP_MS, OWN_STEP_MS = 0.01, 0.05
 BURST_SEEDS = 3
 FLUID_SHORT, FLUID_OWN, BURST = "9s", "own", "burst"
 KINDS = {
-    FLUID_SHORT: Kind(
-        "the fluid model",
-        predict.speaks_of,
-        lambda points: predict.predictions_of(points, SHORT_S, SHORT_STEP_MS, fluid.ALIGNED),
-    ),
-    FLUID_OWN: Kind(
-        "the fluid model",
-        predict.speaks_of,
-        lambda points: predict.predictions_of(points, None, OWN_STEP_MS, fluid.ALIGNED),
-    ),
-    BURST: Kind(
-        "the burst model",
-        burst_scenario.speaks_of,
-        lambda points: burst_scenario.predictions_of(points, BURST_SEEDS, None),
-    ),
-}
+    FLUID_SHORT: Kind(predict.WORLD, lambda points: predict.predictions_of(points, SHORT_S, SHORT_STEP_MS, fluid.ALIGNED)),
+    FLUID_OWN: Kind(predict.WORLD, lambda points: predict.predictions_of(points, None, OWN_STEP_MS, fluid.ALIGNED)),
+    BURST: Kind(burst_scenario.WORLD, lambda points: burst_scenario.predictions_of(points, BURST_SEEDS, None)),
+}  # fmt: skip
 
 
 def prediction_file(kind: str, figure: str, point: Point, results: Path | None = None) -> Path:
@@ -61,15 +43,13 @@ def prediction_file(kind: str, figure: str, point: Point, results: Path | None =
 
     Args:
         kind: one of KINDS.
-        figure: paper/name.
-        results: default: the results folder.
     """
     return (results or paths.results_folder()) / "models" / figure / point.label / f"{kind}.parquet"
 
 
 def files_of(figure: str, scenario: Scenario, points: Iterable[Point], results: Path | None = None) -> list[Path]:
     """The prediction files of a figure's points, of every kind that describes its scenario."""
-    kinds = [name for name, kind in KINDS.items() if kind.speaks_of(scenario)]
+    kinds = [name for name, kind in KINDS.items() if kind.world.describes(scenario)]
     return [prediction_file(name, figure, point, results) for point in points for name in kinds]
 
 

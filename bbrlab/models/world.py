@@ -15,7 +15,6 @@ class World:
     """What one model describes. No model describes what is not named here (loss, jitter, changes, marks, offloads ...).
 
     Attributes:
-        model: its name in messages.
         ccas, qdiscs, pacing, segmentation: values of the scenario's fields.
         starts: whether flows may begin later than others.
     """

@@ -23,26 +23,9 @@ METRICS = ("share_of_capacity", "utilisation", "loss", "queue_ms_mean")  # compa
 MOVED, SAME, OPEN, NOT_COMPARED = "moved", "same", "open", "not compared"
 Place = tuple[str, str, int, str]  # figure, name of the point, group, metric
 POINTS = (
-    "figure",
-    "point",
-    "group",
-    "cca",
-    "metric",
-    "unit",
-    "a_mean",
-    "a_half",
-    "a_seeds",
-    "a_failed",
-    "b_mean",
-    "b_half",
-    "b_seeds",
-    "b_failed",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "outcome",
-)
+    "figure", "point", "group", "cca", "metric", "unit", "a_mean", "a_half", "a_seeds", "a_failed", "b_mean",
+    "b_half", "b_seeds", "b_failed", "difference", "low", "high", "p", "outcome",
+)  # fmt: skip
 
 
 def compare_points(
@@ -104,11 +87,7 @@ def only_in(a: Mapping[str, pd.DataFrame], b: Mapping[str, pd.DataFrame]) -> lis
 
 
 def has_numbers(points: pd.DataFrame) -> bool:
-    """Whether any point has a number in either campaign.
-
-    Args:
-        points: compare_points().
-    """
+    """Whether any point has a number in either campaign."""
     return bool((points[["a_seeds", "b_seeds"]] > 0).any(axis=None))
 
 
@@ -217,20 +196,8 @@ def _row(place: Place, a: _Sample, b: _Sample) -> dict[str, Any]:
 
 
 VERDICTS = (
-    "id",
-    "paper",
-    "says",
-    "expected",
-    "a",
-    "a_mean",
-    "a_low",
-    "a_high",
-    "b",
-    "b_mean",
-    "b_low",
-    "b_high",
-    "moved",
-)
+    "id", "paper", "says", "expected", "a", "a_mean", "a_low", "a_high", "b", "b_mean", "b_low", "b_high", "moved",
+)  # fmt: skip
 
 
 def compare_verdicts(a: Iterable[Verdict], b: Iterable[Verdict]) -> pd.DataFrame:

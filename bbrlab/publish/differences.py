@@ -26,17 +26,9 @@ from bbrlab.run.output import MANIFEST, SAMPLES, SUMMARY
 
 # Fields of a run's manifest.json that a repeated run has, too. The others depend on the machine, or are compared separately (kernel).
 REPEATABLE = (
-    "scenario",
-    "values",
-    "fingerprint",
-    "seed",
-    "backend",
-    "plan_sha256",
-    "guest_code_sha256",
-    "outputs_sha256",
-    "report",
-    "iperf3",
-)
+    "scenario", "values", "fingerprint", "seed", "backend", "plan_sha256", "guest_code_sha256", "outputs_sha256",
+    "report", "iperf3",
+)  # fmt: skip
 SHOWN = 3  # of differing fields, for each file
 LATER = {
     field for m in schema.METRICS.values() if m.since for field in (m.field, f"flows.{m.name}")

@@ -20,14 +20,7 @@ from bbrlab.results.digest import column_of, fields_of, summary_digest
 from bbrlab.results.figures import Figure, Run, runs_of
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import read_with
-from bbrlab.results.shipped import (
-    GET_ANEW,
-    PLACE,
-    RUNS,
-    is_shipped,
-    read_manifest,
-    tampered,
-)
+from bbrlab.results.shipped import GET_ANEW, PLACE, RUNS, is_shipped, read_manifest, tampered
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.output import MANIFEST, SAMPLES, SUMMARY, TABLES
 from bbrlab.scenario.point import Point
@@ -38,13 +31,7 @@ Key = tuple[str, str, int]  # figure, point label, seed
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong in results.
-
-    Attributes:
-        file: where.
-        what: is wrong, in words.
-        figure: if it concerns one figure's runs.
-    """
+    """Something wrong in results."""
 
     file: str
     what: str
@@ -62,7 +49,6 @@ class ExpectedRun:
         kernel: its name and key; None if unknown.
         rows: of its figure's table, by flow group; empty without a table.
         summary, manifest: contents of its files; None for shipped results.
-        problems: what is wrong before anything is run.
         fields: of its summary, which the hash covers: those of the version that made it.
         curves: that ship of it (results.curves); None if none do.
     """
@@ -81,14 +67,7 @@ class ExpectedRun:
 
 @dataclass(frozen=True)
 class OlderRuns:
-    """Runs that this version cannot repeat: of another kernel, or under other conditions.
-
-    Attributes:
-        runs: their number.
-        figures: their figures.
-        words: a description.
-        remedy: the command that verifies them.
-    """
+    """Runs that this version cannot repeat: of another kernel, or under other conditions."""
 
     runs: int
     figures: frozenset[str]
@@ -102,10 +81,8 @@ class ExpectedResults(ABC):
 
     Attributes:
         folder, scale: of the results.
-        figures: the requested ones, by id.
         older: their runs of other versions, which cannot be verified with this one.
         keys: every run that this version can repeat, sorted.
-        problems: of the results as a whole.
         left_out: ids of requested figures without runs.
         libraries: {library: version} that wrote the tables; empty if unknown.
     """
@@ -345,7 +322,6 @@ def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Seque
     """The results of a folder that can be verified.
 
     Args:
-        figures: the requested ones.
         names: of papers and figures, as the user gave them; empty for all.
 
     Raises:

@@ -30,7 +30,6 @@ class Outcome:
 
     Attributes:
         problems: every difference; empty if it is equal in every hash.
-        note: a remark on an equal run.
         wall_s: real seconds, without waiting for a core; None if it was not run.
     """
 

@@ -15,11 +15,9 @@ class Algorithm:
     """A congestion control algorithm.
 
     Attributes:
-        label: its name for people.
         colour: in every figure (Okabe, Ito 2008: colour-blind safe).
         draws: whether its code may draw random numbers. BBR draws its phase in ProbeBW; Linux's CUBIC and Reno draw none; DCTCP is
             assumed to, so that it gets as many seeds as others.
-        is_bbr: whether it is of the BBR family.
     """
 
     label: str
@@ -38,17 +36,8 @@ ALGORITHMS = {
     "dctcp": Algorithm("DCTCP", "#E69F00", draws=True, is_bbr=False),
 }
 LINK_COLOURS = (
-    "#332288",
-    "#999933",
-    "#AA4499",
-    "#117733",
-    "#882255",
-    "#44AA99",
-    "#661100",
-    "#6699CC",
-    "#888888",
-    "#000000",
-)
+    "#332288", "#999933", "#AA4499", "#117733", "#882255", "#44AA99", "#661100", "#6699CC", "#888888", "#000000",
+)  # fmt: skip
 OWN_COLOUR = "#666666"  # of a user's own algorithm
 COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()}
 

@@ -41,9 +41,6 @@ def decision_rank(verdict: str) -> int:
 def figures_at_best_scale(shown: ShownResults, paper: str | None = None) -> dict[str, tuple[str, Figure]]:
     """{id: (scale, figure)} of the figures with a table: each at the largest shown scale that has one.
 
-    Args:
-        paper: of one paper; default: of all.
-
     Raises:
         UserError: if the table of a shipped figure is missing.
     """
@@ -190,11 +187,7 @@ def shipped_claims(statements: pd.DataFrame, folder: Path | None = None) -> pd.D
 
 
 def scale_words(scales: Mapping[str, str]) -> str:
-    """The scales of some figures (Markdown): the number of figures at the most frequent one, and the names at the others.
-
-    Args:
-        scales: {figure: its scale}.
-    """
+    """The scales of some figures (Markdown): the number of figures at the most frequent one, and the names at the others."""
     counts = counts_of_scales(scales.values())
     if len(counts) < 2:
         return "".join(f"**{scale}**" for scale in counts)
@@ -208,11 +201,7 @@ def scale_words(scales: Mapping[str, str]) -> str:
 
 
 def results_shown(shown: ShownResults, paper: str | None = None) -> str:
-    """A paragraph on the results that are shown (Markdown): for shipped ones with runs, commits and commands of each scale.
-
-    Args:
-        paper: of one paper's figures; default: of all.
-    """
+    """A paragraph on the results that are shown (Markdown): for shipped ones with runs, commits and commands of each scale."""
     if not shown.larger:
         return shown.words
     parts, older = [], []

@@ -35,7 +35,6 @@ class Choice(Strict):
     """Which runs of some figures have curves, and which (an entry of data/curves.yaml).
 
     Attributes:
-        figures: their ids.
         over_time, distribution: names of series (series.names()); a distribution is of the samples in the metrics' window.
         points: {trait: values}: points that have one of the values of each; default: all.
         by: what of the flows has a curve of its own.
@@ -43,7 +42,6 @@ class Choice(Strict):
         together: the trait whose values are drawn over each other.
         between_s: what is drawn of the run; default: all of it.
         in_rtts: whether the queueing delay is in base RTTs, not in ms.
-        because: why these points.
     """
 
     figures: Annotated[list[Name], Field(min_length=1)]
@@ -99,12 +97,6 @@ def figure_of(file: str) -> str:
 
 def curves_of_run(choice: Choice, scenario: OfRun, window_s: Iterable[float], samples: Path) -> pd.DataFrame:
     """The curves of a run, each with at most POINTS points.
-
-    Args:
-        choice: of its figure.
-        scenario: of the run.
-        window_s: of its metrics.
-        samples: its samples.parquet.
 
     Returns:
         Columns COLUMNS without the point: ``kind`` (TIME, DISTRIBUTION) and name of the ``curve``, ``of`` which flow group or flow (-1: the

@@ -47,7 +47,6 @@ class Figure:
     """A figure at a scale.
 
     Attributes:
-        id: paper/name.
         trials: each point begins with the seeds 1 to trials, or fewer if it draws nothing (trials_of()).
         seeds_cap: seeds of a point, at most, if its claims need more.
         seeds_packets: a point whose runs carry so many packets (run_estimate.packets_of()) may have one seed more than trials, others in
@@ -165,12 +164,7 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replac
     override = scenario.scales.get(scale_name, Override())
     trials = override.trials or min(scaled.trials, scale.trials or scaled.trials)
     return Figure(
-        name,
-        scaled,
-        list(points),
-        trials,
-        max(trials, scale.seeds_cap or trials),
-        scale.seeds_packets or math.inf,
+        name, scaled, list(points), trials, max(trials, scale.seeds_cap or trials), scale.seeds_packets or math.inf
     )
 
 
@@ -236,7 +230,6 @@ def runs_of(figure: Figure, seeds: Mapping[str, int] | None = None, results: Pat
 
     Args:
         seeds: {point label: number of seeds, from 1 on}; default: what a point begins with (Figure.trials_of()).
-        results: default: the results folder.
     """
     results = results or paths.results_folder()
     counts = seeds or {}

@@ -50,7 +50,6 @@ def differences(
     """The differences of two contents, in the order of their fields.
 
     Args:
-        place: the path of both.
         close: relative tolerance of numbers; default: values are equal if their JSON texts are, so that 10 and 10.0 differ.
         only_second: leave out fields that only the first one has.
     """

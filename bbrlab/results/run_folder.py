@@ -25,11 +25,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run's folder. Its files are read when needed, each once; an invalid file raises DamagedFile.
-
-    Attributes:
-        path: of the folder.
-    """
+    """A run's folder. Its files are read when needed, each once; an invalid file raises DamagedFile."""
 
     path: Path
 

@@ -30,7 +30,6 @@ def other_version_error(path: Path, problem: str, remedy: str = MADE_ANEW) -> Da
     Args:
         path: of a file of results; a shipped one has another remedy.
         problem: what is wrong with it, such as "has no column x".
-        remedy: what to do about it.
     """
     return _wrong(path, f"{problem}: made by another version of bbrlab", remedy)
 
@@ -47,10 +46,8 @@ def read_with(
     """Read a Parquet file with certain columns.
 
     Args:
-        path: the file.
         needed: columns that it must have. A table without rows need not have them and gets them. If they are those of a figure's
             table (ONE_ROW and ``ok``), its values are checked, too (check_runs()).
-        only: read only these columns; default: all.
         remedy: what to do about a file without one of them.
 
     Raises:
@@ -80,9 +77,7 @@ def check_runs(path: Path, table: pd.DataFrame, remedy: str = MADE_ANEW) -> None
     """DamagedFile naming the first column of a figure's table with values of a wrong type, or a duplicate row.
 
     Args:
-        path: of the file.
         table: one row per run and flow group, with the columns ONE_ROW and ``ok``; others are checked if they exist.
-        remedy: as in read_with().
     """
     check_values(path, table, remedy, words=_WORDS, whole=_WHOLE, numbers=_NUMBERS, flags=("ok",))
     repeated = table[table.duplicated(ONE_ROW)]
@@ -106,9 +101,7 @@ def check_values(
     """DamagedFile naming the first column of a table with values of a wrong type; missing columns are ignored.
 
     Args:
-        path: of the file.
         words, whole, numbers, flags: columns of text, whole numbers, numbers, and true or false.
-        remedy: as in read_with().
     """
     of_type = pd.api.types
     for column in table.columns.intersection([*words, *whole, *numbers, *flags], sort=False):
@@ -127,13 +120,7 @@ def check_values(
 
 
 def check_columns(path: Path, table: Iterable[object], needed: Iterable[str], remedy: str = MADE_ANEW) -> None:
-    """DamagedFile naming the first needed column that a table lacks.
-
-    Args:
-        path: of the file.
-        table: of the file, or the names of its columns.
-        needed, remedy: as in read_with().
-    """
+    """DamagedFile naming the first needed column that a table lacks."""
     columns = set(table)
     if missing := [column for column in needed if column not in columns]:
         raise other_version_error(path, f"has no column {missing[0]}", remedy)

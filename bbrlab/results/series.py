@@ -42,11 +42,9 @@ class Series:
     """What may be drawn over time.
 
     Attributes:
-        label: of its axis.
         columns: of samples.parquet that it needs.
         of_flows: whether flow groups have it; else the bottleneck.
         value: of samples with those columns, in the axis' unit; None: values_of() has its own way.
-        meaning: in a few words.
     """
 
     label: str
@@ -102,7 +100,6 @@ def values_of(run: OfRun, name: str, samples: pd.DataFrame, by: str = "group") -
     """Times (s) and values of a series.
 
     Args:
-        run: its scenario.
         name: of a series that is not STATE.
         samples: of the run, with time_s, flow, group and the series' columns.
         by: "group" or "flow": what of the flows has a curve of its own.

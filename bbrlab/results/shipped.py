@@ -52,7 +52,6 @@ class Version(Strict):
             been changed.
         fields: of summary.json that its hash covers (results.digest.fields_of()): all that the version had.
         guest_code_sha256: {file of mininet/: hash}.
-        kernel: of the runs.
         packages: Debian packages that the guest uses, with their versions.
         conditions: of all its runs, which their scenarios do not state, in words (run.conditions).
     """
@@ -87,7 +86,6 @@ class Manifest(Strict):
         commits: {commit: number of runs made with it}.
         versions: of bbrlab that made the runs; each commit is in one.
         libraries: {library that wrote the Parquet files: version}.
-        failed: the runs that failed self-checks.
         files: {file beside this one: SHA-256}.
         sha256: of all of this but itself (content_hash()).
     """
@@ -231,8 +229,6 @@ class ShownResults:
 
     Attributes:
         results: the folder, laid out as results/.
-        scale: of the results.
-        shipped: whether they are the shipped ones.
         words: a sentence on this (Markdown).
         larger: larger scales at which some figures ship; these figures are shown at that scale.
         own: if they are shipped: what the user has, and the command that computes the rest (Markdown).
@@ -299,11 +295,7 @@ def results_to_show(
 
 
 def missing_sentence(folder: Path, scale: str, paper: str | None = None) -> str:
-    """A space and a sentence on the figures of a scale that do not ship; empty if all do.
-
-    Args:
-        paper: of one paper; default: of all.
-    """
+    """A space and a sentence on the figures of a scale that do not ship; empty if all do."""
     missing = [id for id in left_out(folder, scale) if paper in (None, id.split("/")[0])]
     return f" Not shipped at scale {scale}: {in_short(missing)}." if missing else ""
 
@@ -316,11 +308,7 @@ def commits_of(folder: Path, scale: str, figures: Iterable[str]) -> list[str]:
 
 
 def older_versions(folder: Path, scale: str, figures: Iterable[str] | None = None) -> dict[str, list[str]]:
-    """The figures whose runs are not of the newest shipped version of a scale: {version in words: ids}.
-
-    Args:
-        figures: to consider; default: all shipped ones.
-    """
+    """The figures whose runs are not of the newest shipped version of a scale: {version in words: ids}."""
     manifest = read_manifest(folder, scale)
     newest = manifest.newest.origin
     table = read_with(folder / scale / RUNS, ["figure", "commit"], ["figure", "commit"])

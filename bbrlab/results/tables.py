@@ -25,9 +25,6 @@ IDENTITY = ("point", "seed", "ok", "group", "cca", "count", "kernel", "kernel_ke
 def run_rows(run: Run, summary: Summary | None = None) -> list[dict[str, Any]]:
     """One row per flow group of a finished run: its identity, conditions, and every metric of bbrlab/measure/schema.py.
 
-    Args:
-        summary: of the run; default: that of its folder.
-
     Raises:
         DamagedFile: if its summary.json lacks a field or a metric, since another version of this package made it.
     """
@@ -117,16 +114,9 @@ def point_means(runs_table: pd.DataFrame, keys: list[str], value: str = "share_o
 
 # Of a point (Point.conditions).
 CONDITIONS = (
-    "rate_mbit",
-    "base_rtt_ms",
-    "buffer_bytes",
-    "buffer_bdp",
-    "qdisc",
-    "random_loss",
-    "duration_s",
-    "window_start_s",
+    "rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp", "qdisc", "random_loss", "duration_s", "window_start_s",
     "window_end_s",
-)
+)  # fmt: skip
 TIDY = (
     "paper", "figure", "point", "case", "group", "cca", "flows", *CONDITIONS, "metric", "unit", "mean", "ci95_low",
     "ci95_high", "standard_deviation", "seeds", "failed", "without",

@@ -71,9 +71,6 @@ def execute_notebook(notebook: Path, out: Path, parameters: dict[str, str], figu
 def take_figures(content: Any) -> dict[str, bytes]:
     """The figures of an executed notebook; takes their PDFs out of it (a page shows the PNGs) and gives each image a text.
 
-    Args:
-        content: notebook (nbformat 4).
-
     Returns:
         {file name: bytes}, named by the heading that the figure stands under, numbered from the second on.
     """

@@ -153,11 +153,7 @@ class Line:
 
 
 def score_lines(statements: pd.DataFrame, papers: Mapping[str, str]) -> list[Line]:
-    """A scorecard's lines: each paper, whose code they rest on, and what is counted apart; lines without a statement are left out.
-
-    Args:
-        papers: {paper: its name}.
-    """
+    """A scorecard's lines: each paper, whose code they rest on, and what is counted apart; lines without a statement are left out."""
     where, of_papers = apart(statements), counted(statements)
     lines = [Line(name, of_papers[of_papers["paper"] == paper], paper) for paper, name in papers.items()]
     lines += by_code(of_papers)

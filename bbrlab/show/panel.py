@@ -23,8 +23,6 @@ class Panel:
     """One figure's comparison.
 
     Attributes:
-        figure: its id.
-        title: for people.
         points: one row per point: buffer_bdp, bbr_flows, measured, ci95, runs, failed, published, published_low,
             published_high, trials (of the published mean), ware, residual (measured - published).
         scaled: whether the runs were shorter than the scenario's own, so that published values are no yardstick.

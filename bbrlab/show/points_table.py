@@ -27,11 +27,7 @@ SHOWN = (
 
 
 def swept_columns(table: pd.DataFrame) -> list[str]:
-    """What tells the points of a figure apart: the case, and the swept fields of its scenario.
-
-    Args:
-        table: figure_table().
-    """
+    """What tells the points of a figure apart: the case, and the swept fields of its scenario."""
     not_swept = {"figure", "direction", *IDENTITY, *CONDITIONS, *schema.METRICS}
     return [column for column in table.columns if column not in not_swept]
 

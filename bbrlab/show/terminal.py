@@ -63,15 +63,7 @@ def _number(value: float) -> float | None:
 def write_scorecard(
     tables: dict[str, pd.DataFrame], claims: pd.DataFrame, statements: pd.DataFrame, scale: str, out: Path
 ) -> None:
-    """Print the scorecard and write it to ``out``.
-
-    Args:
-        tables: tables.figure_table() of each figure, by id.
-        claims: judge.verdict_frame().
-        statements: statement_verdict.statement_frame().
-        scale: their scale.
-        out: scorecard.json.
-    """
+    """Print the scorecard and write it to ``out``."""
     figures = {f.id: f for f in figures_at(scale, list(tables))}
     entries = [figure_entry(figures[id], table) for id, table in tables.items()]
     of_statements, of_claims = statement_counts(statements), claim_counts(claims)
@@ -140,10 +132,6 @@ def show_counts(counts: pd.DataFrame, title: str) -> None:
 def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Console | None = None) -> None:
     """Print each statement with its verdict and, where it has several claims, each of these below it; those that were not run
     are counted.
-
-    Args:
-        claims: judge.verdict_frame().
-        statements: statement_verdict.statement_frame().
     """
     console = console or Console(width=WIDTH)
     _say_replaced(console)

@@ -29,11 +29,8 @@ class Look:
     """How a verdict looks.
 
     Attributes:
-        css: what its CSS class ends with.
         mark: its sign, so that colour is never the only one.
-        terminal: its colour on a terminal.
         colour: its colour on a page, light or dark.
-        means: in words.
     """
 
     css: str

@@ -31,12 +31,8 @@ class GuestRun:
 
     Attributes:
         place: its folder in the archive, without a slash at its end.
-        point: the point's file in the archive.
         kernel: what the manifest says of the kernel: `key`, `release`, `source` and `compiler`.
-        seed: its seed.
         finished: when it ended (UTC, "2026-11-23T04:12:29Z"), and how many seconds it took.
-        commit: of the code that ran it.
-        figure: paper/name.
     """
 
     place: str
@@ -51,15 +47,7 @@ class GuestRun:
 
 @dataclass(frozen=True)
 class Campaign:
-    """What a crate describes.
-
-    Attributes:
-        citation: content of CITATION.cff.
-        version, commit: of the package.
-        published: the commit's date.
-        scale: of the campaign.
-        runs: all of it.
-    """
+    """What a crate describes."""
 
     citation: Mapping[str, Any]
     version: str

@@ -67,15 +67,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Packed:
-    """An archive that was made.
-
-    Attributes:
-        path: of it.
-        bytes: how many.
-        files: how many are in it, links among them.
-        sha256: of it.
-        manifest: its MANIFEST.json.
-    """
+    """An archive that was made."""
 
     path: Path
     bytes: int
@@ -96,10 +88,8 @@ def pack(
     The bytes are the same for the same results and commit: names are in order, and every time is the commit's.
 
     Args:
-        out: where the archive goes.
         whole: that it is the whole campaign, with its scorecard and overview.
         on_progress: told now and then, in words, how far it is.
-        checkout: of the sources.
 
     Raises:
         UserError: if the campaign is not finished (pack.load_runs()), its verdicts are not those of its tables, the sources are

@@ -8,15 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import (
-    EXIT_MOVED,
-    AsJson,
-    Overrides,
-    ScenarioFile,
-    app,
-    overrides_of,
-    print_json,
-)
+from bbrlab.cli.app import EXIT_MOVED, AsJson, Overrides, ScenarioFile, app, overrides_of, print_json
 from bbrlab.cli.preflight import check_file
 
 FEWEST = 3  # seeds by default: a run in real time takes as long as it says

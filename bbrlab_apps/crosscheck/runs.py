@@ -33,8 +33,6 @@ class Crosscheck:
     """The result of a cross-check.
 
     Attributes:
-        scenario: its name.
-        backend: of the runs in real time.
         points: compare_points(): "a" is virtual time, "b" real time.
         runs: one entry for each run in real time: point, seed, ok, the checks that failed, and summary.json's ``real_time``.
         kernels: {"virtual", "real"}: the kernels, in words.
@@ -90,13 +88,7 @@ def _host_lacks(ccas: set[str]) -> str:
 
 
 def check_options(seeds: int, metrics: Sequence[str], kernels: Iterable[str | None] = ()) -> None:
-    """UserError for too few seeds, and for unknown metrics and kernels, before anything runs.
-
-    Args:
-        seeds: of each side.
-        metrics: names of bbrlab/measure/schema.py.
-        kernels: entries of kernels.yaml; None: the default.
-    """
+    """UserError for too few seeds, and for unknown metrics and kernels, before anything runs."""
     if seeds < 2:
         raise UserError(f"--seeds {seeds}: an interval needs at least 2 of each side")
     compare_points({}, {}, metrics)  # of nothing: checks the names
@@ -118,9 +110,7 @@ def crosscheck(
     """Run every point with seeds 1 to ``seeds`` in virtual time and in real time, one after the other, and compare.
 
     Args:
-        name: of the scenario.
         out: gets a folder for each run: ``uml`` or the backend, the point's label, ``seed-N``.
-        backend: one in real time.
         kernels: {backend: entry of kernels.yaml; None: the default}.
         metrics: names of bbrlab/measure/schema.py.
         on_progress: called with (verb, text); the verb "run" begins another run, or says that one was refused.

@@ -29,12 +29,7 @@ def show_crosscheck(result: Crosscheck) -> None:
     for name in ("point", "flows", "metric", "virtual", "real", "difference (95 %)", ""):
         table.add_column(name, overflow="fold")
     for row in result.points.to_dict("records"):
-        cells = [
-            measured_words(row, "a"),
-            measured_words(row, "b"),
-            difference_words(row),
-            WORDS[row["outcome"]],
-        ]
+        cells = [measured_words(row, "a"), measured_words(row, "b"), difference_words(row), WORDS[row["outcome"]]]
         table.add_row(row["point"], row["cca"], metric_words(row), *cells)
     console.print(table)
     for run in result.runs:

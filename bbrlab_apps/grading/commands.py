@@ -62,7 +62,7 @@ def grade(
     from bbrlab_apps.grading.classroom import name_of, submissions_in
     from bbrlab_apps.grading.grade import grade_submission
     from bbrlab_apps.grading.load import load_rubric
-    from bbrlab_apps.grading.people import one_person, read_people
+    from bbrlab_apps.grading.people import read_people
     from bbrlab_apps.grading.personal import checked_id
     from bbrlab_apps.grading.report import CLASS, class_table
     from bbrlab_apps.grading.rerun import ready
@@ -81,7 +81,7 @@ def grade(
             raise UserError(f"{submission}: is not there; give the folder or the archive of a submission")
         name = checked_id(student or name_of(submission))
         people = read_people(loaded, submitted, marks, [name])
-        result = grade_submission(submission, rubric, name, out / name, by_people=one_person(people, name))
+        result = grade_submission(submission, rubric, name, out / name, by_people=people[name])
         if as_json:
             print_json(result)
         else:

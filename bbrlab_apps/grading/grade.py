@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,6 @@ NOTHING: SubmittedContent = {
 
 def read_submission(path: Path, rubric_file: Path, student: str, out: Path) -> SubmittedContent:
     """Read a submission in a process with limits. The result is kept in ``out`` and taken from there if nothing changed.
-
-    Args:
-        path: folder or archive.
-        rubric_file: RUBRIC.yaml.
-        student: the id.
-        out: the student's folder of results.
 
     Raises:
         UserError: for what is wrong with the rubric, the id or this machine; never for what is wrong with the submission.
@@ -191,15 +185,9 @@ def _copied_from(matches: ClassMatches, index: int) -> str:
 LISTED = 20  # runs of a kind, at most, that are named
 
 
-def _item(id: str, title: str, score: float, of: float, texts: list[str], for_teacher: list[str] | None = None) -> Item:
-    return {
-        "id": id,
-        "title": title,
-        "score": round(score, 2),
-        "of": of,
-        "told": texts,
-        "for_teacher": for_teacher or [],
-    }
+def _item(id: str, title: str, score: float, of: float, texts: list[str], for_teacher: Sequence[str] = ()) -> Item:
+    score = round(score, 2)
+    return {"id": id, "title": title, "score": score, "of": of, "told": texts, "for_teacher": list(for_teacher)}
 
 
 def _checks(
@@ -296,29 +284,21 @@ def _question(
         return _by_person(question, given, submitted["unanswered"].get(question.id, "no answer"), marks)
     right, tolerance, why = _right_answer(question, judged)
     if right is None:
-        wanted = [f"no right answer: {why}"]
+        wanted = f"no right answer: {why}"
     else:
-        wanted = [
-            f"right: {right if isinstance(right, str) else rounded(right, 6)}"
-            + (f" ± {rounded(tolerance, 3)}" if tolerance else "")
-        ]
+        near = f" ± {rounded(tolerance, 3)}" if tolerance else ""
+        wanted = f"right: {right if isinstance(right, str) else rounded(right, 6)}{near}"
+    part = 0.0
     if given is None:
-        return _item(
-            question.id,
-            question.asks,
-            0,
-            question.points,
-            [submitted["unanswered"].get(question.id, "no answer")],
-            wanted,
-        )
-    if right is None:
-        texts = [f"your runs give no right answer to compare with ({why or 'no number'})"]
-        return _item(question.id, question.asks, 0, question.points, texts, wanted)
-    part, hint = worth(question, given, right, tolerance)
-    verdict = "right" if part == 1 else "right in part" if part else "not right"
-    answer = given if isinstance(given, str) else rounded(given, 6)
-    texts = [f"{answer}: {verdict}{f'. {hint}' if hint else ''}"]
-    return _item(question.id, question.asks, question.points * part, question.points, texts, wanted)
+        text = submitted["unanswered"].get(question.id, "no answer")
+    elif right is None:
+        text = f"your runs give no right answer to compare with ({why or 'no number'})"
+    else:
+        part, hint = worth(question, given, right, tolerance)
+        verdict = "right" if part == 1 else "right in part" if part else "not right"
+        answer = given if isinstance(given, str) else rounded(given, 6)
+        text = f"{answer}: {verdict}{f'. {hint}' if hint else ''}"
+    return _item(question.id, question.asks, question.points * part, question.points, [text], [wanted])
 
 
 def _by_person(question: Question, given: Any, why: str, marks: Mapping[str, tuple[float, str]]) -> Item:

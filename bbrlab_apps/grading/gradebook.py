@@ -35,8 +35,6 @@ def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tup
     """The text of a CSV file to import, and notes for the teacher.
 
     Args:
-        table: the exported one.
-        grades: {student: grade}.
         column: of the assignment; default: one that is called by its title.
 
     Raises:

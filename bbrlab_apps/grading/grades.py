@@ -17,8 +17,6 @@ class Item(TypedDict):
     """Something that points are given for.
 
     Attributes:
-        id, title: its names.
-        score, of: points.
         told: the result, in words for the student.
         for_teacher: in words for the teacher alone: right answers, names of others.
     """

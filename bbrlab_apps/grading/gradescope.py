@@ -12,7 +12,6 @@ import json
 import subprocess
 import traceback
 import zipfile
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +32,8 @@ from bbrlab_apps.grading.rubric import Rubric, instant_of
 
 RUBRIC, ROSTER, CHECKOUT = "rubric.yaml", "roster.csv", "bbrlab.tar.gz"
 METADATA = "submission_metadata.json"
-METADATA_BYTES = 20_000_000  # earlier submissions' results are in it
-WITHOUT = (
-    "shipped",
-    "notebooks",
-    "docs",
-    "courses",
-    "tests",
-    "ns3",
-    "binder",
-    "data",
-)  # of the checkout; courses have right answers
+# Of the checkout; courses have right answers.
+WITHOUT = ("shipped", "notebooks", "docs", "courses", "tests", "ns3", "binder", "data")
 MADE = (1980, 1, 1, 0, 0, 0)  # the same archive of the same files
 SETUP = """#!/usr/bin/env bash
 # Runs once, as root, when Gradescope builds the autograder's image. Needs the network for Python's packages, which are fixed by hash.
@@ -140,17 +130,8 @@ def _checkout(notes: list[str]) -> bytes:
         )
     if git("status", "--porcelain", "--untracked-files=no"):
         notes.append("files differ from the commit; the archive has the commit's")
-    argv = [
-        "git",
-        "-C",
-        str(paths.ROOT),
-        "archive",
-        "--format=tar.gz",
-        "HEAD",
-        "--",
-        ".",
-        *(f":!{name}" for name in WITHOUT),
-    ]
+    apart = [f":!{name}" for name in WITHOUT]
+    argv = ["git", "-C", str(paths.ROOT), "archive", "--format=tar.gz", "HEAD", "--", ".", *apart]
     done = subprocess.run(argv, capture_output=True, check=False)
     if done.returncode:
         raise UserError(f"git archive failed: {done.stderr.decode(errors='replace').strip()}")
@@ -164,7 +145,7 @@ def autograde(root: Path) -> None:
         source = root / "source"
         rubric = load_rubric(source / RUBRIC)
         roster = read_roster(source / ROSTER) if (source / ROSTER).exists() else None
-        student, people, notes = _student_of(_metadata(root), rubric, roster)
+        student, people, notes = _student_of(files.read_json(root / METADATA), rubric, roster)
         grade_submission(root / "submission", source / RUBRIC, student, root / "results" / "grade", by_people=people)
         content = files.read_json(root / "results" / "grade" / GRADESCOPE)
         content["output"] = " ".join([content["output"], *notes])
@@ -181,34 +162,15 @@ def autograde(root: Path) -> None:
     files.write_json(results, content)
 
 
-def _metadata(root: Path) -> dict[str, Any]:
-    """Gradescope's metadata of a submission. UserError if it is missing or not as documented."""
-    file = root / METADATA
-    if not file.exists() or file.stat().st_size > METADATA_BYTES:
-        raise UserError(f"{METADATA} is not there, or too large")
-    content = files.read_json(file)
-    if not isinstance(content, dict) or not isinstance(content.get("users"), list):
-        raise UserError(f"{METADATA} has no users")
-    return content
-
-
 def _student_of(metadata: dict[str, Any], rubric: Rubric, roster: Roster | None) -> tuple[str, ByPeople, list[str]]:
     """The student's id, how late it is, and notes."""
-    emails = [str(user.get("email", "")).strip().lower() for user in metadata["users"] if isinstance(user, dict)]
+    emails = [user["email"].strip().lower() for user in metadata["users"]]
     ids = [roster.by_email[e] for e in emails if e in roster.by_email] if roster else emails
     if not ids:
         raise UserError(f"{', '.join(emails) or 'nobody'} is not in the roster of this assignment")
     notes = [f"Graded as {ids[0]}'s."] if len(ids) > 1 else []
     days = 0
-    assignment = metadata.get("assignment")
-    due = rubric.late.deadline or (assignment.get("due_date") if isinstance(assignment, dict) else None)
+    due = rubric.late.deadline or metadata["assignment"]["due_date"]
     if due and (rubric.late.percent_per_day or rubric.late.last_day is not None):
-        days = late_days(_instant(due), _instant(metadata.get("created_at")))
+        days = late_days(instant_of(due), instant_of(metadata["created_at"]))
     return ids[0], {"late_days": days, "marks": {}}, notes
-
-
-def _instant(text: Any) -> datetime:
-    try:
-        return instant_of(str(text))
-    except ValueError as error:
-        raise UserError(f"{METADATA}: {error}") from None

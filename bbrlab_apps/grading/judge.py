@@ -53,14 +53,7 @@ def points_of_figure(submitted: SubmittedContent) -> list[Point]:
 def judge(
     personal: Personal, submitted: SubmittedContent, counting: Collection[int], scratch: Path
 ) -> dict[str, Judged]:
-    """Judge every claim.
-
-    Args:
-        personal: the student's assignment.
-        submitted: the submission.
-        counting: indices of the runs that count.
-        scratch: an empty folder.
-    """
+    """Judge every claim."""
     points = points_of_figure(submitted)
     rows = []
     present = set()

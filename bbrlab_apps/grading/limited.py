@@ -113,10 +113,7 @@ def _work(
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # At the first limit the kernel sends SIGXCPU, which says why; at the second it just kills.
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 3))
-        limits = (
-            (resource.RLIMIT_AS, _mapped_bytes() + memory_bytes),
-            (resource.RLIMIT_FSIZE, file_bytes),
-        )
+        limits = ((resource.RLIMIT_AS, _mapped_bytes() + memory_bytes), (resource.RLIMIT_FSIZE, file_bytes))
         for limit, value in limits:
             resource.setrlimit(limit, (value, value))
         try:

@@ -30,7 +30,6 @@ def worth(question: Question, given: Any, right: str | float, tolerance: float) 
     """The part of a question's points that an answer gets, 0 to 1, and the hint for the student; empty if there is none.
 
     Args:
-        given: the student's answer.
         right: the right answer; a number within ``tolerance``.
     """
     if isinstance(right, str):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import in_short
-from bbrlab_apps.grading.marks import NOBODY, ByPeople, late_days
+from bbrlab_apps.grading.marks import ByPeople, late_days
 from bbrlab_apps.grading.personal import checked_id
 from bbrlab_apps.grading.rubric import Rubric, instant_of
 
@@ -23,12 +23,7 @@ CANVAS_EXTRA = ("points possible", "student, test")  # rows of Canvas's table th
 
 @dataclass(frozen=True)
 class Table:
-    """A CSV file.
-
-    Attributes:
-        head: the columns as they are written.
-        rows: texts, as many as there are columns.
-    """
+    """A CSV file."""
 
     file: Path
     head: list[str]
@@ -126,7 +121,6 @@ def read_people(
     Args:
         submitted: a CSV file with student, submitted (ISO 8601 with a zone) and, if there are any, extension_days; None: all in time.
         marks: a CSV file with student, question, points and, if there are any, comment; None: none yet.
-        students: of whom there are submissions.
 
     Raises:
         UserError: naming file, row and column of what is wrong.
@@ -143,11 +137,6 @@ def read_people(
             if student in people:
                 people[student]["marks"] = given
     return people
-
-
-def one_person(people: Mapping[str, ByPeople], student: str) -> ByPeople:
-    """What people contribute to one student's grade."""
-    return people.get(student, NOBODY)
 
 
 def _times(rubric: Rubric, file: Path) -> dict[str, int]:

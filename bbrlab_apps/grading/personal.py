@@ -19,12 +19,13 @@ from bbrlab.claims.expand import PLACEHOLDER
 from bbrlab.claims.schema import Claim, rounded
 from bbrlab.results.figures import Figure
 from bbrlab.results.nested import leaves
+from bbrlab.results.run_estimate import disk_bytes, estimate_s
+from bbrlab.run.memory import guest_bytes
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import NOT_DECISIVE, Scenario
-from bbrlab_apps.grading.cost import dearest_sample_s, too_much
-from bbrlab_apps.grading.rubric import Misplaced, Question, Rubric, Scalar, in_words
+from bbrlab_apps.grading.rubric import Limits, Misplaced, Question, Rubric, Scalar, in_words
 
 FIGURE = "the scenario"  # what messages call the one figure of a rubric's claims
 NOT_HERE = {
@@ -41,8 +42,6 @@ class Assignment:
     """A rubric with its parameters filled in.
 
     Attributes:
-        scenario: the one to run.
-        points: its points.
         claims: {id in the rubric: claim}.
         questions: the rubric's, with ``value`` and ``within`` as numbers.
     """
@@ -55,14 +54,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Personal:
-    """One student's assignment.
-
-    Attributes:
-        student: the id.
-        parameters: {name: value}.
-        seeds: of every point, ascending.
-        assignment: the rubric with the parameters filled in.
-    """
+    """One student's assignment."""
 
     student: str
     parameters: dict[str, Scalar]
@@ -228,10 +220,29 @@ def _check_cost(rubric: Rubric, points: list[Point]) -> None:
             conditions = ", ".join(f"{path} {value}" for path, value in point.values.items())
             text = f"a run {f'with {conditions} ' if conditions else ''}{why}; {advice}"
             raise Misplaced(("limits", field), f"limits.{field}: {text}")
-    seconds = dearest_sample_s(points, rubric.seeds, rubric.rerun)
+    costs = sorted((estimate_s(point) for point in points for _ in range(rubric.seeds)), reverse=True)
+    seconds = sum(costs[: rubric.rerun])  # if the longest are drawn
     if seconds > rubric.limits.rerun_s:
         text = f"{rubric.rerun} runs made again (rerun) would need up to about {rounded(seconds, 3)} s, allowed are {rubric.limits.rerun_s:g}"
         raise Misplaced(("limits", "rerun_s"), f"limits.rerun_s: {text}; {advice}")
+
+
+def too_much(point: Point, limits: Limits) -> dict[str, str]:
+    """The limits that running a point would exceed: {field of the limits: by how much, in words}."""
+    seconds = estimate_s(point)
+    memory_mb = guest_bytes(point) / 1e6
+    disk_mb = disk_bytes(point) / 1e6
+    wanted = {
+        "run_s": (seconds, "s"),
+        "end_s": (seconds, "s"),
+        "memory_mb": (memory_mb, "MB of memory"),
+        "disk_mb": (disk_mb, "MB of disk"),
+    }
+    return {
+        field: f"would need about {rounded(needed, 3)} {unit}, allowed are {getattr(limits, field):g}"
+        for field, (needed, unit) in wanted.items()
+        if needed > getattr(limits, field)
+    }
 
 
 def flattened(point: Point) -> dict[str, Any]:

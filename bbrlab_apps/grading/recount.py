@@ -55,7 +55,6 @@ def recounted(point: Point, plan: Plan, columns: Mapping[str, Array]) -> Measure
     """The measurements of a run by its samples alone.
 
     Args:
-        point, plan: of the run.
         columns: of samples.parquet (measure/sample_schema.py), each of shape (samples,).
 
     Returns:
@@ -66,13 +65,7 @@ def recounted(point: Point, plan: Plan, columns: Mapping[str, Array]) -> Measure
 
 
 def checks_of(scenario: Scenario, plan: Plan, report: Any, columns: Mapping[str, Array]) -> list[CheckEntry]:
-    """A run's self-checks, computed anew: those for which its samples and the guest's report suffice.
-
-    Args:
-        scenario, plan: of the run.
-        report: of its manifest; may be anything.
-        columns: of samples.parquet, each of shape (samples,).
-    """
+    """A run's self-checks, computed anew: those for which its samples and the guest's report suffice."""
     counters, queue = _measurements(plan, columns)
     queues: dict[str, Queue] = {link["direction"]: queue for link in plan.content["bottlenecks"]}
     left_out: tuple[str, ...] = () if can_recount(scenario) else NEED_CLOSED_SOCKETS

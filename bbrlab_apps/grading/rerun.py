@@ -27,15 +27,10 @@ from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-from bbrlab_apps.grading.cost import too_much
-from bbrlab_apps.grading.personal import Personal
+from bbrlab_apps.grading.personal import Personal, too_much
 from bbrlab_apps.grading.rubric import Limits, Rubric
 from bbrlab_apps.grading.submission import shown
-from bbrlab_apps.grading.submitted_runs import (
-    EDITED_SAMPLES,
-    EDITED_SUMMARY,
-    SubmittedRun,
-)
+from bbrlab_apps.grading.submitted_runs import EDITED_SAMPLES, EDITED_SUMMARY, SubmittedRun
 from bbrlab_apps.grading.submitted_samples import read_samples, table_digest
 from bbrlab_apps.grading.submitted_scenario import identity
 
@@ -50,11 +45,9 @@ class Rerun(TypedDict):
 
     Attributes:
         run: index of the run in the submission.
-        name: its folder.
         outcome: SAME, DIFFERS or NOT_RUN.
         kind: if it differs: EDITED_SAMPLES or EDITED_SUMMARY; if it was not run: FAILED_HERE if this machine could not finish it,
             BEYOND if the rubric's limits forbid it; else "".
-        told: in words.
     """
 
     run: int
@@ -86,9 +79,7 @@ def drawn_runs(
     the draw.
 
     Args:
-        rubric, personal: the student's assignment.
         points: of the figure; a run's ``point`` is an index into it.
-        runs: of the submission.
         first: indices of runs that are suspected to be copied.
     """
     if not rubric.rerun:
@@ -127,15 +118,7 @@ def _names_of(points: list[Point], rubric: Rubric) -> list[str]:
 def run_again(
     rubric: Rubric, runs: list[SubmittedRun], chosen: list[int], kernel: Kernel, scratch: Path
 ) -> list[Rerun]:
-    """Repeat runs, one after the other, as far as the limits allow.
-
-    Args:
-        rubric: with the limits.
-        runs: of the submission.
-        chosen: indices (drawn_runs()).
-        kernel: to run them with.
-        scratch: an empty folder.
-    """
+    """Repeat runs, one after the other, as far as the limits allow."""
     left_s = rubric.limits.rerun_s
     reruns: list[Rerun] = []
     for index in chosen:

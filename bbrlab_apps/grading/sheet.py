@@ -93,12 +93,7 @@ def write_sheet(rubric: Rubric, personal: Personal, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of a submission.
-
-    Attributes:
-        what: is checked.
-        problems: in words; empty if there are none.
-    """
+    """A check of a submission."""
 
     what: str
     problems: list[str]

@@ -29,17 +29,7 @@ YAML_BYTES = 64 << 10
 NOTEBOOK_BYTES = 50 << 20
 CHUNK_BYTES = 1 << 18
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
-PROGRAMS = (
-    ".py",
-    ".sh",
-    ".exe",
-    ".so",
-    ".pkl",
-    ".npy",
-    ".npz",
-    ".pt",
-    ".jar",
-)  # and others: never opened
+PROGRAMS = (".py", ".sh", ".exe", ".so", ".pkl", ".npy", ".npz", ".pt", ".jar")  # and others: never opened
 # What systems and programs leave in folders, in small letters.
 JUNK = {
     "__macosx", ".ds_store", ".localized", ".spotlight-v100", ".trashes", ".fseventsd", "icon\r", "thumbs.db", "ehthumbs.db", "desktop.ini",
@@ -97,8 +87,6 @@ def open_submission(path: Path, limits: Limits, scratch: Path) -> Submission:
     """The plain files of a folder or of an archive.
 
     Args:
-        path: the folder, or one of ARCHIVES.
-        limits: the rubric's.
         scratch: an empty folder, to which an archive is unpacked, under numbers for names.
 
     Raises:

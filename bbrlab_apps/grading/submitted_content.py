@@ -39,12 +39,10 @@ class SubmittedContent(TypedDict):
     Attributes:
         content_sha256: of all its files and their names.
         incomplete: what is missing or cannot be read.
-        notes: remarks on its parts.
         scenario_wrong: how its scenario differs from the assignment's.
         points: the points of the figure: their scenarios and values.
         answers: {question: number or text}.
         unanswered: {question: why its answer does not count}.
-        runs: every result folder.
     """
 
     content_sha256: str
@@ -59,13 +57,6 @@ class SubmittedContent(TypedDict):
 
 def read_content(path: Path, rubric: Rubric, personal: Personal, kernel: Kernel, scratch: Path) -> SubmittedContent:
     """Read a submission. To be called in a process with limits (limited.run_limited()).
-
-    Args:
-        path: folder or archive.
-        rubric: of the assignment.
-        personal: the student's assignment.
-        kernel: with which the results must have been made.
-        scratch: an empty folder.
 
     Raises:
         UserError: if it cannot be opened at all.

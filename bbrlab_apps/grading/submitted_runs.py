@@ -49,12 +49,10 @@ class SubmittedRun(TypedDict):
     """What a submission's result folder holds.
 
     Attributes:
-        name: of the folder.
         point: index among the points of the figure; -1 if it is none of them.
         seed: by its manifest; -1 if it has none.
         scenario: of its manifest, checked, to repeat it.
         wrong: why it does not count, in words; empty if it does.
-        notes: other remarks.
         flags: (kind, text) for the teacher: EDITED_SAMPLES and so on.
         sha256: of samples.parquet.
         digest: of the values in it (table_digest()).

@@ -29,15 +29,9 @@ TYPES = {"time_s": "<f8", "flow": "<i4", "group": "<i2"} | {name: kind for name,
 INSTANTS = 64  # of a run, for its fingerprint
 # Counters of a socket, and of the bottleneck.
 GROWING = (
-    "bytes_acked",
-    "bytes_sent",
-    "bytes_retrans",
-    "total_retrans",
-    "segs_out",
-    "data_segs_out",
-    "delivered",
+    "bytes_acked", "bytes_sent", "bytes_retrans", "total_retrans", "segs_out", "data_segs_out", "delivered",
     "delivered_ce",
-)
+)  # fmt: skip
 QUEUES_GROWING = ("queue_sent_bytes", "queue_sent_packets", "queue_drops", "queue_marks")
 SYN_BYTES = FIN_BYTES = 1  # count as acknowledged, and not as sent
 LEAST_FRAME_BYTES = 42  # ARP's
@@ -171,10 +165,7 @@ def impossible(scenario: Scenario, plan: Plan, columns: Mapping[str, Array]) -> 
     largest = 2 * scenario.network.frame_bytes if scenario.hosts.segmentation == "off" else SEGMENT_BYTES
     for broken, text in (
         (outstanding < -FIN_BYTES, "more bytes are acknowledged than were sent"),
-        (
-            outstanding > count["unacked"] * mss + largest,
-            "bytes were sent that are neither acknowledged nor in flight",
-        ),
+        (outstanding > count["unacked"] * mss + largest, "bytes were sent that are neither acknowledged nor in flight"),
         (count["bytes_sent"] > count["data_segs_out"] * mss, "more bytes were sent than segments can hold"),
         (count["bytes_retrans"] > count["total_retrans"] * mss, "more bytes were sent again than segments can hold"),
         (

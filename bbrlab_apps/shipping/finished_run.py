@@ -41,15 +41,7 @@ class _Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run by its folder.
-
-    Attributes:
-        rows: of the figure's table.
-        checks: of its summary.
-        fields: of its summary, which the hash covers.
-        tables: {name: SHA-256}.
-        manifest: its manifest.json.
-    """
+    """A run by its folder."""
 
     run: Run
     rows: list[dict[str, Any]]

@@ -52,9 +52,7 @@ class Finished:
     """A finished campaign that is to be packed.
 
     Attributes:
-        scale: at which it ran.
         figures: all of the scale, or some; sorted (in_order()).
-        results: the folder of results.
         accepted: why runs that failed self-checks are packed nevertheless.
         without_curves: do not compute a missing prediction that no claim reads, only a page's curve; rejudge.rejudge() computes it.
     """
@@ -92,9 +90,6 @@ def pack(
     Equal results give equal bytes, packed at once or one after the other: they depend neither on the machine nor on the time.
 
     Args:
-        out: the folder for shipped results.
-        jobs: predictions at once.
-        say: called with messages on the progress.
         others: what to do with shipped figures that this campaign does not have.
 
     Returns:
@@ -141,14 +136,7 @@ def _check_no_others(campaign: Finished, out: Path) -> None:
 
 @dataclass(frozen=True)
 class Retained:
-    """The part of shipped results that stays.
-
-    Attributes:
-        figures: ids.
-        content: {file: table}.
-        versions: that made their runs.
-        failed: their runs that failed self-checks.
-    """
+    """The part of shipped results that stays."""
 
     figures: Sequence[str] = ()
     content: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -186,8 +174,6 @@ class Runs:
     """The runs of a campaign's figures, checked.
 
     Attributes:
-        tables: {figure: its table}.
-        runs: every run.
         failed: those that failed self-checks, with the reasons given.
     """
 
@@ -280,9 +266,6 @@ def _check_table(figure: Figure, table: pd.DataFrame, runs: Sequence[FinishedRun
 def predictions_of_campaign(campaign: Finished) -> pd.DataFrame:
     """The campaign's existing predictions of the figures' points that claims and pages read.
 
-    Args:
-        campaign: with predictions in its results.
-
     Returns:
         The predictions' columns, and those of PLACE.
     """
@@ -312,11 +295,6 @@ def manifest_of(
     scale: str, runs: pd.DataFrame, versions: Iterable[Version], failed: Iterable[Failed]
 ) -> dict[str, Any]:
     """The manifest of shipped results with these runs, without the hashes of files.
-
-    Args:
-        runs: runs.parquet.
-        versions: of bbrlab that made them.
-        failed: those that failed self-checks.
 
     Raises:
         UserError: if runs of one commit have two versions.
@@ -375,9 +353,6 @@ def _versions(runs: Sequence[FinishedRun]) -> list[Version]:
 
 def joined(versions: Iterable[Version], commits: Collection[str] | None = None) -> list[Version]:
     """Merge versions: each commit is in one, and equal versions are one.
-
-    Args:
-        commits: which to keep; default: all.
 
     Raises:
         UserError: if runs of one commit are of several kernels, versions of the guest's code, or conditions.

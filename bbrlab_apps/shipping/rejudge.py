@@ -44,10 +44,7 @@ def rejudge(
     """Replace points, verdicts and predictions of shipped results by those of today's claims and models.
 
     Args:
-        folder: of shipped results.
         models: kinds of predictions (models.predictions.KINDS) to compute anew; others are computed only where missing.
-        jobs: predictions at once.
-        say: called with messages on the progress.
 
     Raises:
         UserError: if nothing ships at the scale, or a file is not as the manifest says.
@@ -70,9 +67,7 @@ class Renewal:
     """What to make anew of shipped results.
 
     Attributes:
-        figures: the shipped ones.
         models: kinds of predictions to compute anew.
-        jobs: predictions at once.
         curves: also compute predictions that only a page's curves need.
     """
 
@@ -88,7 +83,6 @@ def renew(content: dict[str, pd.DataFrame], renewal: Renewal, say: Say = lambda 
 
     Args:
         content: {file: table}, with the figures' tables and existing predictions.
-        say: called with messages on the progress.
 
     Points that a scenario no longer has are not judged.
     """

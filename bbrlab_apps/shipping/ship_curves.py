@@ -42,10 +42,8 @@ def add_curves(
     """Add the curves of the figures of data/curves.yaml to what ships at a scale; other files stay as they are, byte for byte.
 
     Args:
-        folder: of shipped results.
         figures: of the scale; those that do not ship, or have no chosen runs, are left out.
         results: a campaign's folder, whose samples are taken where they are those of the runs that ship; others are run again.
-        say: called with messages on the progress.
 
     Raises:
         UserError: if nothing ships, or no figure that ships is in data/curves.yaml.

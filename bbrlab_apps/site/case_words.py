@@ -50,11 +50,7 @@ _NAMES = {"ecn": "ECN", "codel": "CoDel", "rtt": "RTT"}
 
 
 def words_of_case(case: str, figure: str = "") -> str:
-    """A case's name for people: its parts in words, its algorithms by their labels.
-
-    Args:
-        figure: its id.
-    """
+    """A case's name for people: its parts in words, its algorithms by their labels."""
     if figure.startswith("zeynali2024/") and (parts := _ECN_CASE.fullmatch(case)):
         marks = re.sub(r"no-ecn-codel|no-ecn|codel-|off|ignore|on", lambda part: _ECN[part[0]], parts[2])
         target, many = ", own target" if parts[3] else "", ", 5 CUBIC" if parts[4] else ""

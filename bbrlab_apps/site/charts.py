@@ -18,7 +18,7 @@ from bbrlab.claims.expected import WHOLE_RUN, expected_at
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import Claim
 from bbrlab.measure.schema import GROUP, METRICS, RUN, label_of
-from bbrlab.models import burst_scenario, predict, predictions, ware
+from bbrlab.models import predictions, ware
 from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.results.schema import check_columns
@@ -299,10 +299,8 @@ def share_by(model: str, figure: str, point: Point, results: Path) -> float | No
 
 
 def _speaks(model: str, scenario: Scenario) -> bool:
-    if model == "fluid":
-        return predict.speaks_of(scenario)
-    if model == "burst":
-        return burst_scenario.speaks_of(scenario)
+    if model in _FILES:
+        return predictions.KINDS[_FILES[model]].world.describes(scenario)
     # Ware et al.: N BBR flows that are never kept from sending against loss-based ones, at a drop-tail queue.
     first, *others = scenario.flows
     endless = all(f.stop_s is None and f.bytes is None and f.traffic is None and f.direction == "forward" for f in scenario.flows)  # fmt: skip

@@ -35,7 +35,6 @@ class Picture:
     Attributes:
         title: what tells it from the figure's other pictures; empty if it is the only one.
         panels: from above: ``label`` of the axis, ``lines`` (``name``, ``colour``, ``x``, ``y``, some with ``dash``), ``legend``.
-        xlabel: of the common axis.
         window_s: of the metrics; None of a distribution.
     """
 
@@ -51,14 +50,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Curves:
-    """The curves of a figure's chosen runs.
-
-    Attributes:
-        choice: which, and why these.
-        figure: at the scale of the runs.
-        scale: of the runs.
-        table: results.curves.COLUMNS.
-    """
+    """The curves of a figure's chosen runs."""
 
     choice: Choice
     figure: Figure

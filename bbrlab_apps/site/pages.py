@@ -38,13 +38,7 @@ CARDS = (
 def front_page(
     findings: Findings, titles: Mapping[str, str], more: Sequence[tuple[str, str, str]], entries: Sequence[str]
 ) -> str:
-    """The first page.
-
-    Args:
-        titles: {paper: its title}.
-        more: further cards: page, title, words.
-        entries: of the site's table of contents.
-    """  # fmt: skip
+    """The first page."""
     of_papers = counted(findings.every)
     ids = set(of_papers["id"])
     near = distances(findings, claims_of([s for s in findings.defined if s.id in ids]))
@@ -81,8 +75,6 @@ def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: 
     """A paper's page: what was run of it, its figures as charts, and its statements one by one, run or not.
 
     Args:
-        title: of the paper, for people.
-        lead: what it is (Markdown).
         notebook: name of the page with its notebook, if there is one.
     """
     elsewhere = {figure.id for figure in studies_of(findings)}
@@ -182,23 +174,14 @@ def in_order(id: str) -> list[tuple[int, str]]:
 
 
 def models_page(findings: Findings, notebooks: Sequence[str], document: Path | None) -> str:
-    """The page of models.
-
-    Args:
-        notebooks: pages of their notebooks that are there.
-        document: docs' page of the models.
-    """
+    """The page of models."""
     scatter = scatter_of(findings)
     data = embedded(scatter, "scatter-data") if scatter["series"] else None
     return render("models.md", accuracy=accuracy_table(findings), scatter=data, notebooks=notebooks, document=document)
 
 
 def method_page(links: Mapping[str, Path]) -> str:
-    """The page on the method.
-
-    Args:
-        links: {words: page of the documentation}.
-    """
+    """The page on the method."""
     return render("method.md", links=links, steps=STEPS)
 
 

@@ -29,10 +29,8 @@ class Study:
 
     Attributes:
         name: of its page, or of the file.
-        title: of what is drawn.
         question: the first sentence of the file's comment; empty without one.
         document: a page of the documentation that the comment names; None: it names none.
-        command: that runs it.
     """
 
     name: str
@@ -70,11 +68,7 @@ def sweeps() -> list[Study]:
 
 
 def study_page(study: Study, drawn: dict[str, Any]) -> str:
-    """A study's page: its question, its picture with the numbers, how to run it.
-
-    Args:
-        drawn: of its figure, as on a paper's page.
-    """
+    """A study's page: its question, its picture with the numbers, how to run it."""
     return render("one_study.md", study=study, figure=drawn)
 
 

@@ -26,8 +26,6 @@ class CampaignSource:
     """One of the two campaigns.
 
     Attributes:
-        name: as the user gave it.
-        folder: of its results.
         home: the value of BBRLAB_RESULTS for which they come there: the folder, or one above it if the settings replace an
             algorithm.
         settings: for ``snakemake --config``; None for a folder of results that is only read.

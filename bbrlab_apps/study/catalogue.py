@@ -15,14 +15,7 @@ from bbrlab_apps.site.pages import in_order
 
 @dataclass(frozen=True)
 class AtScale:
-    """A figure at a scale.
-
-    Attributes:
-        points, runs: how many, of the seeds to begin with.
-        core_s: what they are expected to take on one core.
-        own: whether its table is among one's own results.
-        shipped: whether its results ship.
-    """
+    """A figure at a scale."""
 
     points: int
     runs: int
@@ -36,8 +29,6 @@ class Listed:
     """A figure.
 
     Attributes:
-        id: PAPER/FIGURE.
-        title: what it is, for people.
         scales: {scale: what it is there}, without those that leave it out.
     """
 
@@ -48,9 +39,6 @@ class Listed:
 
 def catalogue(chosen: Sequence[str] = ()) -> list[Listed]:
     """Every figure, or those of some papers.
-
-    Args:
-        chosen: names as figures_at() takes them.
 
     Raises:
         UserError: for a name that there is not; for a scenario that is not valid.

@@ -26,7 +26,6 @@ class Comparison:
 
     Attributes:
         sides: for each, what it is called, its folder of results, and the kernels that its runs had.
-        scale: of both.
         points: compare_points().
         verdicts: compare_verdicts().
         only: for each side, the points that the other has not.
@@ -67,12 +66,7 @@ def with_ends(mean: float, low: float, high: float) -> str:
 def outcome_counts(comparison: Comparison) -> str:
     """How many points moved, and how many did not."""
     counts = comparison.points["outcome"].value_counts()
-    words = {
-        SAME: "equal in every seed",
-        MOVED: "moved",
-        OPEN: "not told apart",
-        NOT_COMPARED: "not compared",
-    }
+    words = {SAME: "equal in every seed", MOVED: "moved", OPEN: "not told apart", NOT_COMPARED: "not compared"}
     return ", ".join(f"{counts[k]} {w}" for k, w in words.items() if k in counts) or "none"
 
 

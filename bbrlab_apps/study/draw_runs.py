@@ -132,7 +132,6 @@ def group_colour(ccas: Sequence[str], group: int, white: float = 0.0) -> tuple[f
     """The colour of a flow group: its algorithm's, lighter for each earlier group of the same.
 
     Args:
-        ccas: of all groups.
         white: how much white is in it at least.
     """
     before = list(ccas[:group]).count(ccas[group])
@@ -143,14 +142,10 @@ def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:
     """Colour and dashes of a curve: the algorithm's colour, with more white in it for later runs, and for later groups of one algorithm.
 
     Args:
-        number: of the run.
         group: of flows; -1: the bottleneck; of several links in a row -1, -2 and on.
     """
     if group < 0 and run.scenario.network.links is not None:
-        return {
-            "color": _tinted(colour_of_link(-1 - group), TINTS[number % RUNS_MAX]),
-            "ls": DASHES[number % RUNS_MAX],
-        }
+        return {"color": _tinted(colour_of_link(-1 - group), TINTS[number % RUNS_MAX]), "ls": DASHES[number % RUNS_MAX]}
     if group < 0:
         return {"color": _tinted(BOTTLENECK, TINTS[number % RUNS_MAX]), "ls": DASHES[number % RUNS_MAX]}
     colour = group_colour([flow.cca for flow in run.scenario.flows], group, TINTS[number % RUNS_MAX])

@@ -13,7 +13,6 @@ def resolve(option: str, word: str, names: Collection[str], others: str = "") ->
 
     Args:
         option: that the word was given to, for the message.
-        names: that are possible.
         others: where they are listed, or what they are, for the message.
 
     Raises:

@@ -44,7 +44,6 @@ def write_study_page(folder: Path, out: Path | None = None) -> Path:
     """Write the page of a study that `bbrlab sweep` has run, and the page of the first run of each of its points.
 
     Args:
-        folder: of the study.
         out: file; default: index.html of that folder. Its links are to the folder's files, wherever it is.
 
     Returns:

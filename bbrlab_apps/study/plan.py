@@ -23,12 +23,7 @@ SCENARIO, TABLE, MEANS, RUNS = "study.yaml", "runs.parquet", "means.csv", "runs"
 
 @dataclass(frozen=True)
 class Study:
-    """A study and its folder.
-
-    Attributes:
-        figure: its points, and how many seeds of each.
-        folder: of its results.
-    """
+    """A study and its folder."""
 
     figure: Figure
     folder: Path
@@ -107,11 +102,7 @@ def write_scenario(study: Study) -> None:
 
 
 def is_kept(run: Run, kernel_key: str) -> bool:
-    """Whether a run is there whole, of this kernel and under today's conditions, so that it need not be run again.
-
-    Args:
-        kernel_key: of the kernel that would run it.
-    """
+    """Whether a run is there whole, of this kernel and under today's conditions, so that it need not be run again."""
     there = RunFolder(run.folder)
     try:
         return (

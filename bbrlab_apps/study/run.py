@@ -54,9 +54,7 @@ def run_study(
     """Run what is left of a study. If a run fails, no other begins.
 
     Args:
-        left: the runs, in their order.
         jobs: guests at once.
-        kernel_name, sources: as kernel_of() had them.
         on_progress: called with how far it is, and how many runs wait for a free core (in words; empty: none).
 
     Raises:

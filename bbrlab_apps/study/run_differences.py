@@ -32,7 +32,6 @@ class Number:
     """A metric of two runs.
 
     Attributes:
-        metric: its name.
         flows: of which flow group; empty: of the run.
         one, two: None where it was not observed.
     """
@@ -63,11 +62,7 @@ def _made_by(run: RunSource) -> dict[str, Any]:
 
 
 def numbers_of(one: RunSource, two: RunSource, metrics: Sequence[str] = METRICS) -> list[Number]:
-    """Metrics of two runs: those of each flow group, then those of the run. Where neither has one, it is left out.
-
-    Args:
-        metrics: names (bbrlab/measure/schema.py).
-    """
+    """Metrics of two runs: those of each flow group, then those of the run. Where neither has one, it is left out."""
     return [n for n in _numbers(one, two, metrics) if n.one is not None or n.two is not None]
 
 

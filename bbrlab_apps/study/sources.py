@@ -37,7 +37,6 @@ class RunSource:
 
     Attributes:
         name: what it is called in a legend.
-        folder: of its files.
         of_acks: whether what is drawn of flows is their records of ACKs, not their samples.
     """
 

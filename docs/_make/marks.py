@@ -20,9 +20,6 @@ def replace_between(text: str, name: str, content: str) -> str:
 def page(path: Path, parts: Mapping[str, str]) -> str:
     """A page as it should be.
 
-    Args:
-        parts: {name: what stands between its marks}.
-
     Raises:
         ValueError: naming the page, if it has no place for one of them.
     """

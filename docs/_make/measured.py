@@ -42,7 +42,6 @@ class Errors:
     """How far a panel's shares are from the means of the published trials.
 
     Attributes:
-        figure: the panel's.
         points: one row per point and seed: buffer_bdp, bbr_flows, seed, difference (measured - published). Of the seeds
             only the paper's number of trials is taken: more are run where a claim was undecided, and not at every point.
     """

@@ -45,11 +45,7 @@ Without the statements at second hand and the lab's own.
 
 
 def outcomes(folder: Path | None = None) -> str:
-    """The page.
-
-    Args:
-        folder: of the results that ship; default: the package's.
-    """
+    """The page."""
     folder = folder or paths.ROOT / "shipped"
     statements = shipped_statements(folder)
     claims = shipped_claims(statements, folder)

@@ -52,20 +52,12 @@ def renewed(text: str, statements: Iterable[Statement]) -> str:
 
 
 def names_of_papers(text: str | None = None) -> dict[str, str]:
-    """{folder: the paper's name} in the order of the page's rows.
-
-    Args:
-        text: default: README.md's.
-    """
+    """{folder: the paper's name} in the order of the page's rows."""
     return {found[3]: found[2] for found in ROW.finditer(text or PAGE.read_text(encoding="utf-8"))}
 
 
 def with_distance(text: str, cells: pd.DataFrame) -> str:
-    """The page with how far BBRv2 and BBRv3 are from Google's code. ValueError if it has no place for it.
-
-    Args:
-        cells: beside_google.cells().
-    """
+    """The page with how far BBRv2 and BBRv3 are from Google's code. ValueError if it has no place for it."""
     parts = []
     for algorithm in ("bbr2", "bbr3"):
         error, number = beside_google.whole_error(cells, algorithm)

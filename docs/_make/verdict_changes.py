@@ -97,11 +97,7 @@ def changed(changes: Changes, now: pd.DataFrame) -> pd.DataFrame:
 
 
 def page(folder: Path | None = None) -> str:
-    """The page.
-
-    Args:
-        folder: of the results that ship; default: the package's.
-    """
+    """The page."""
     changes = read_changes()
     now = shipped_statements(folder or paths.ROOT / "shipped")
     everything = changed(changes, now)

@@ -343,7 +343,7 @@ METADATA = {"id": 1, "created_at": "2026-12-03T10:00:00.123456+01:00", "users": 
             "assignment": {"due_date": "2026-12-31T23:59:00.000000+01:00", "total_points": "100.0"}}  # fmt: skip
 
 
-@pytest.mark.parametrize(("metadata", "words"), [({**METADATA, "users": [{"email": "eve@x.org"}]}, "eve@x.org is not in the roster"), ("{", "is damaged"), ({"users": 3}, "has no users"), ({**METADATA, "created_at": None}, "'None' is no time")])  # fmt: skip
+@pytest.mark.parametrize(("metadata", "words"), [({**METADATA, "users": [{"email": "eve@x.org"}]}, "eve@x.org is not in the roster"), ("{", "is damaged")])  # fmt: skip
 def test_what_gradescope_says_that_cannot_be(tmp_path, metadata, words):
     root = tmp_path
     (root / "source").mkdir()

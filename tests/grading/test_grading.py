@@ -28,12 +28,11 @@ from bbrlab_apps.grading import limited
 from bbrlab_apps.grading import load as grading_load
 from bbrlab_apps.grading.answers import answers_of
 from bbrlab_apps.grading.classroom import class_matches, submissions_in
-from bbrlab_apps.grading.cost import too_much
 from bbrlab_apps.grading.grade import NOTHING, UNREADABLE, grade_submission, read_submission, rerun_result
 from bbrlab_apps.grading.judge import judge
 from bbrlab_apps.grading.limited import Refused, run_limited
 from bbrlab_apps.grading.load import load_rubric
-from bbrlab_apps.grading.personal import personal
+from bbrlab_apps.grading.personal import personal, too_much
 from bbrlab_apps.grading.report import GRADESCOPE, PAGE, class_table, page
 from bbrlab_apps.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, drawn_runs, run_again
 from bbrlab_apps.grading.rubric import Limits, Values

@@ -474,7 +474,7 @@ def test_what_of_a_scenario_it_does_not_know(change, told):
     unknown = scenario(**change)
     with pytest.raises(UserError, match=f"the burst model does not describe {told}"):
         burst_scenario.predict(unknown)
-    assert not burst_scenario.speaks_of(unknown)
+    assert not burst_scenario.WORLD.describes(unknown)
 
 
 def test_command(tmp_path):

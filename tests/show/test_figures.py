@@ -11,7 +11,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.measure.jitter import largest_by_second
 from bbrlab.measure.series import goodput_series, jitter_series, whole_bin_s
 from bbrlab.models.of_paper import models_of
-from bbrlab.models.predict import speaks_of
+from bbrlab.models.predict import WORLD
 from bbrlab.results.figures import figures_at
 from studies.figure_plots import curves
 from studies.model_panels import fluid_figure
@@ -76,7 +76,7 @@ def test_every_stand_in_is_a_figure_that_the_fluid_model_describes():
     assert names
     for name in names:
         of = figures[fluid_figure(name)]
-        assert speaks_of(of.scenario)
+        assert WORLD.describes(of.scenario)
         assert [p.values for p in of.points] == [p.values for p in figures[name].points]
 
 

@@ -115,11 +115,7 @@ def compare(
 
 
 def _runnable(wanted: list[str], lacking: dict[str, dict[str, list[str]]]) -> list[str]:
-    """The figures that both sides can run; says which are left out, and why. UserError if none is left.
-
-    Args:
-        lacking: {side: left_out()}.
-    """
+    """The figures that both sides can run; says which are left out, and why. UserError if none is left."""
     why = []
     for side, figures in lacking.items():
         if figures:

@@ -27,7 +27,6 @@ def compare_runs(
     """Say in what two runs differ, and draw them over each other.
 
     Args:
-        words: their folders.
         metrics: what to compare; default: run_differences.METRICS.
         out: of the picture; None: there is none.
         others: options that were given, and mean nothing for runs.

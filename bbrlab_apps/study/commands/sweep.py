@@ -41,13 +41,7 @@ def sweep(
 
 
 def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], jobs: int | None) -> None:
-    """Run what is not there yet of a study, and show how far it is.
-
-    Args:
-        kernel: entry of kernels.yaml; None: its default.
-        sources: C files of algorithms of one's own.
-        jobs: guests at once; None: as many as there are cores.
-    """
+    """Run what is not there yet of a study, and show how far it is."""
     from bbrlab.campaign.lock import hold_lock
     from bbrlab.scenario.needs import without_effect
     from bbrlab.scenario.windows import partly_there
