@@ -6,36 +6,35 @@ hosts) and from the runs that ship at ``full``.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab.base.tables import published_table
+from bbrlab.measure.bbr_record import STATES
+from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.figures import PANEL_KEYS, figures_at
 from bbrlab.results.shipped import read_manifest
 from bbrlab.results.statistics import rms
 from bbrlab.results.tables import read_figure
 from docs._make.marks import page
 from docs._make.measured import SCALE, SHIPPED, short
-from studies.beside_google import CELL
+from studies import google_traces
+from studies.beside_google import CELL, LOSS_CELL, QUEUE_CELL, compared
 
 PAGE = paths.ROOT / "docs/explanation/beside_google.md"
 SIDES = ("published", "before", "ours", "shipped")
+AIM = 2.0  # standard errors
+DELAYED = "bless2025/fig10"
 
 
 def cells(folder: Path = SHIPPED) -> pd.DataFrame:
-    """Every cell in which Google's code was run.
-
-    Returns:
-        CELL; share of capacity of the BBR flows, means over seeds: published, google, before (this lab's default until November
-        2026), ours (data/google/ours.csv, hosts without noise), each of these three with SIDE_sd and SIDE_seeds; and shipped (of
-        the paper's number of trials, as the runs ship).
-    """
-    table = published_table("google/shares")
-    ours = published_table("google/ours").groupby(CELL)["share_of_capacity"].agg(["mean", "std", "count"])
-    ours = ours.rename(columns={"mean": "ours", "std": "ours_sd", "count": "ours_seeds"})
-    return table.join(ours, on=CELL).join(_shipped_shares(list(table["figure"].unique()), folder), on=CELL)
+    """compared(), and ``shipped``: the mean share of the paper's number of trials, as the runs ship."""
+    table = compared()
+    return table.join(_shipped_shares(list(table["figure"].unique()), folder), on=CELL)
 
 
 def _shipped_shares(names: list[str], folder: Path) -> pd.Series:
@@ -124,7 +123,115 @@ def cells_table(table: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
+def losses() -> pd.DataFrame:
+    """Goodput with random loss (Mbit/s): a row for each of LOSS_CELL; google, before, ours, each with SIDE_sd and SIDE_seeds."""
+    google = published_table("google/loss")
+    parts = {code: part for code, part in google.groupby("code")} | {"ours": published_table("google/ours_loss")}
+    sides = []
+    for side in ("google", "before", "ours"):
+        of = parts[side].groupby(LOSS_CELL)["goodput_mbit"].agg(["mean", "std", "count"])
+        sides.append(of.set_axis([side, f"{side}_sd", f"{side}_seeds"], axis=1))
+    return pd.concat(sides, axis=1).reset_index()
+
+
+def queues() -> pd.DataFrame:
+    """Median queue of two BBRv3 flows in RTTs: a row for each of QUEUE_CELL with the columns of losses().
+
+    Where the scatter of Google's seeds was not kept, it is taken to be ours over the cells of the figure, for both sides.
+    """
+    table = published_table("google/queues").rename(
+        columns={"google_median_rtts": "google", "before_median_rtts": "before"}
+    )
+    ours = published_table("google/ours_queues").groupby(QUEUE_CELL)["median_rtts"].agg(["mean", "std", "count"])
+    table = table.join(ours.set_axis(["ours", "ours_sd", "ours_seeds"], axis=1), on=QUEUE_CELL, how="inner")
+    pooled = (table["ours_sd"] ** 2).groupby(table["figure"]).transform("mean") ** 0.5
+    not_kept = table["google_sd"].isna()
+    return table.assign(
+        ours_sd=table["ours_sd"].mask(not_kept, pooled),
+        google_sd=table["google_sd"].mask(not_kept, pooled),
+        not_kept=not_kept,
+    )
+
+
+def in_errors(table: pd.DataFrame) -> pd.Series:
+    """The difference of ours to Google's in standard errors of the difference."""
+    error = (table["google_sd"] ** 2 / table["google_seeds"] + table["ours_sd"] ** 2 / table["ours_seeds"]) ** 0.5
+    return (table["ours"] - table["google"]) / error
+
+
+def _with_error(row: dict[Hashable, Any], side: str, digits: int) -> str:
+    error = row[f"{side}_sd"] / row[f"{side}_seeds"] ** 0.5
+    return f"{row[side]:.{digits}f}" + ("" if pd.isna(error) else f" ± {error:.{digits}f}")
+
+
+def conditions_table(loss: pd.DataFrame, queue: pd.DataFrame) -> str:
+    """A line for each setting with random loss and each queue, and how many meet the aim, in Markdown."""
+    lines = ["| | Google's | ours before | ours | seeds | in standard errors |", "|---|---|---|---|---|---|"]
+    missed = []
+    for table, digits in ((loss, 1), (queue, 2)):
+        for row, errors in zip(table.to_dict("records"), in_errors(table), strict=True):
+            words = _loss_words(row) if "cca" in row else _queue_words(row)
+            google = f"{row['google']:.{digits}f}" if row.get("not_kept") else _with_error(row, "google", digits)
+            ours, before, seeds = (
+                _with_error(row, "ours", digits),
+                f"{row['before']:.{digits}f}",
+                f"{row['ours_seeds']:.0f}",
+            )
+            missed.append(abs(errors) > AIM)
+            away = f"**{errors:+.1f}, missed**" if missed[-1] else f"{errors:+.1f}"
+            lines.append(f"| {words} | {google} | {before} | {ours} | {seeds} | {away} |")
+    return (
+        "\n".join([*lines, "", f"{len(missed) - sum(missed)} of {len(missed)} are within two standard errors."]) + "\n"
+    )
+
+
+def _loss_words(row: dict[Hashable, Any]) -> str:
+    return f"{label_of_cca(row['cca'])}, {row['loss_percent']:g} % lost: Mbit/s"
+
+
+def _queue_words(row: dict[Hashable, Any]) -> str:
+    late = f", the second {row['second_starts_s']:g} s later" if row["figure"] == DELAYED else ""
+    return f"two flows, {row['rtt_ms']:g} ms, {row['buffer_bdp']:g} BDP{late}: queue in RTTs"
+
+
+def traces_table(states: pd.DataFrame) -> str:
+    """Two lines for each trace, Google's and ours, in Markdown.
+
+    Args:
+        states: data/google/states.csv.
+    """
+    columns = [state for state in STATES if state not in ("Startup", "Drain")]
+    lines = [
+        f"| flows, path | parts at (s) | | {' | '.join(columns)} | inflight_hi falls, rises |",
+        "|---|---|---|" + "---|" * (len(columns) + 1),
+    ]
+    for trace, path in google_traces.index().items():
+        for row in states[states["trace"] == trace].sort_values("code").to_dict("records"):
+            words = f"{path['flows'].replace('1 ', '')}; {path['rate_mbit']:g} Mbit/s, {path['rtt_ms']:g} ms, {path['buffer_bdp']:g} BDP"
+            words += f", {100 * path['loss']:g} % lost" if path["loss"] else ""
+            is_google = row["code"] == "google"
+            whose = (
+                [f"{words}, {path['duration_s']:g} s", f"{row['parts_s']:g}", "Google's"]
+                if is_google
+                else ["", "", "ours"]
+            )
+            lengths = [_stays(row, state) for state in columns]
+            moves = "" if pd.isna(row["falls_per_min"]) else f"{row['falls_per_min']:.1f}, {row['rises_per_min']:.1f}"
+            lines.append(f"| {' | '.join([*whose, *lengths, moves])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _stays(row: dict[Hashable, Any], state: str) -> str:
+    stays = row[f"{state}_stays"]
+    return "" if pd.isna(stays) else f"{stays:.0f}" + (f" x {row[f'{state}_s']:.2f}" if stays else "")
+
+
 def pages() -> dict[Path, str]:
     """{page: its text} as it should be."""
     table = cells()
-    return {PAGE: page(PAGE, {"panels": panels_table(table), "cells": cells_table(table)})}
+    parts = {
+        "panels": panels_table(table),
+        "cells": cells_table(table),
+        "conditions": conditions_table(losses(), queues()),
+    }
+    return {PAGE: page(PAGE, parts | {"traces": traces_table(published_table("google/states"))})}

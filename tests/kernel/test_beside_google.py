@@ -6,70 +6,38 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbrlab.base import paths
 from bbrlab.base.tables import published_table
-from bbrlab.measure.bbr_record import RELEASED_MODES, RELEASED_PHASES, RELEASED_PROBE_BW, STATES
+from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.phases import phases
 from docs._make import beside_google as beside_google_page
-from docs._make.beside_google import by_chance, cells, cells_table, largest_group_bias, pages
-from studies.beside_google import CELL, SEEDS
-
-TRACES = paths.DATA / "google" / "traces"
-EXACT = ["cwnd", "unacked", "delivered", "bytes_acked", "queue_packets"]
-
-
-def google_trace(name: str) -> pd.DataFrame:
-    """A trace, with `bbr_state` and `bbr_inflight_hi` as samples.parquet has them; without a version the record had gains alone."""
-    table = pd.read_parquet(TRACES / f"{name}.parquet")
-    state = pd.Series(np.nan, table.index)
-    for mode, word in RELEASED_MODES.items():
-        state[table["mode"] == mode] = STATES.index(word)
-    for phase, word in RELEASED_PHASES.items():
-        state[(table["mode"] == RELEASED_PROBE_BW) & (table["phase"] == phase)] = STATES.index(word)
-    state[(table["pacing_gain"] == 0) | (table["version"] == 0)] = np.nan
-    none = table["inflight_hi"] == 2**32 - 1
-    return table.assign(bbr_state=state, bbr_inflight_hi=table["inflight_hi"].astype(float).mask(none, np.inf))
-
-
-def first_parting_s(ours: pd.DataFrame, google: pd.DataFrame) -> dict[str, float]:
-    """{column: time of the first sample at which it differs; infinite: at none}."""
-    ours, google = (t[t["flow"] == 0].assign(ms=(t["time_s"] * 1000).round().astype(int)) for t in (ours, google))
-    both = google.merge(ours, on="ms", suffixes=("_google", ""))
-    assert len(both) == len(google), "samples at the same instants"
-    parts = {c: both["ms"][both[c].to_numpy(dtype=float) != both[f"{c}_google"].to_numpy(dtype=float)] for c in EXACT}
-    return {column: float(at.min()) / 1000 if len(at) else np.inf for column, at in parts.items()}
+from docs._make.beside_google import (
+    by_chance,
+    cells,
+    cells_table,
+    conditions_table,
+    in_errors,
+    largest_group_bias,
+    pages,
+    queues,
+)  # fmt: skip
+from studies.beside_google import CELL, LOSS_CELL, SEEDS
+from studies.google_traces import (
+    TRACES,
+    first_parting_s,
+    gain_changes,
+    google_trace,
+    index,
+    moves_per_minute,
+    scenario_of,
+    stays,
+    what_it_does,
+)  # fmt: skip
 
 
-def gain_changes(table: pd.DataFrame, column: str) -> pd.Series:
-    """Time of each change of the pacing gain, by the gain in 1/256 that follows."""
-    with_gain = table[table[column] > 0]
-    changes = with_gain[with_gain[column] != with_gain[column].shift()]
-    return changes.set_index((changes[column] * 256).round().astype(int))["time_s"]
-
-
-def stays(table: pd.DataFrame) -> pd.DataFrame:
-    """Number and median length (s) of the whole stays in each state."""
-    found = phases(table)
-    whole = found[found["end_s"].notna()]
-    return (whole["end_s"] - whole["start_s"]).groupby(whole["state"]).agg(["count", "median"])
-
-
-def moves_per_minute(table: pd.DataFrame, flow: int = 0) -> tuple[float, float]:
-    """How often inflight_hi falls and rises."""
-    samples = table[table["flow"] == flow]
-    steps = samples["bbr_inflight_hi"].replace(np.inf, np.nan).diff()
-    minutes = (samples["time_s"].max() - samples["time_s"].min()) / 60
-    return (steps < 0).sum() / minutes, (steps > 0).sum() / minutes
-
-
-def scenario_of(name: str) -> dict:
-    row = pd.read_csv(TRACES / "index.csv").set_index("trace").loc[name]
-    return {
-        "network__rate_mbit": float(row["rate_mbit"]), "network__rtt_ms": float(row["rtt_ms"]),
-        "network__buffer": {"bdp": float(row["buffer_bdp"])}, "hosts__segmentation": row["segmentation"], "hosts__noise": "off",
-        "duration_s": float(row["duration_s"]), "window_s": [0, float(row["duration_s"])],
-        "sample_hz": float(row["sample_hz"]), "seed": int(row["seed"]),
-    }  # fmt: skip
+def run_of(run_scenario, trace: str, **changes) -> pd.DataFrame:
+    """Samples of a run of a trace's scenario."""
+    content = scenario_of(trace) | changes
+    return run_scenario(seed=content.pop("trials"), **content).samples
 
 
 @pytest.mark.guest
@@ -77,16 +45,16 @@ def test_bbr3_alone_is_the_same_to_the_packet(run_scenario):
     """Until 1.11 s, where a packet leaves one place earlier; its window until UP's second round. With the profile of before,
     Startup ends a round later."""
     google = google_trace("v3_alone_startup")
-    ours = run_scenario(flows=[{"cca": "bbr3"}], **scenario_of("v3_alone_startup")).samples
+    ours = run_of(run_scenario, "v3_alone_startup")
+    assert len(ours) == len(google)
     parting = first_parting_s(ours, google)
     assert min(parting.values()) >= 1.11, parting
     assert parting["cwnd"] > 3.8
     mine, theirs = gain_changes(ours, "bbr_pacing_gain"), gain_changes(google, "pacing_gain")
     assert list(mine.index) == list(theirs.index) == [710, 88, 232, 256, 320, 232, 256]
     assert np.abs(mine.to_numpy() - theirs.to_numpy())[1:].max() <= 0.0015
-    before = run_scenario(
-        flows=[{"cca": "bbr3", "params": {"profile": "v3-before"}}], **scenario_of("v3_alone_startup")
-    ).samples
+    flows = [{"cca": "bbr3", "params": {"profile": "v3-before"}}]
+    before = run_of(run_scenario, "v3_alone_startup", flows=flows)
     assert min(first_parting_s(before, google).values()) < 0.9
 
 
@@ -94,7 +62,7 @@ def test_bbr3_alone_is_the_same_to_the_packet(run_scenario):
 def test_bbr2_alone_has_the_states_of_googles(run_scenario):
     """In 40 s: no ProbeRTT, as many probes (one more or less), each state as long to a sample."""
     google = google_trace("v2_alone_40s")
-    ours = run_scenario(flows=[{"cca": "bbr2"}], **scenario_of("v2_alone_40s")).samples
+    ours = run_of(run_scenario, "v2_alone_40s")
     mine, theirs = stays(ours), stays(google)
     assert set(mine.index) == set(theirs.index) == set(STATES) - {"ProbeRTT"}
     assert (mine["count"] - theirs["count"]).abs().max() <= 1, (mine, theirs)
@@ -122,13 +90,13 @@ def test_bbr2_in_small_buffers_has_the_share_of_googles(run_scenario, panel, flo
 
 
 def test_the_traces_are_as_their_index_says():
-    index = pd.read_csv(TRACES / "index.csv").set_index("trace")
-    assert {path.stem for path in TRACES.glob("*.parquet")} == set(index.index)
-    for name, row in index.iterrows():
+    assert {path.stem for path in TRACES.glob("*.parquet")} == set(index())
+    for name, row in index().items():
         trace = google_trace(name)
         assert len(trace) == row["rows"]
         assert trace["time_s"].max() == pytest.approx(row["duration_s"], abs=2 / row["sample_hz"])
-        assert trace["bbr_state"].notna().mean() > 0.9 or (trace["version"] == 0).all()
+        of_bbr = trace[trace["pacing_gain"] > 0]
+        assert of_bbr["bbr_state"].notna().all() and len(of_bbr) > 0.9 * (trace["flow"] == 0).sum()
 
 
 def test_the_page_is_up_to_date():
@@ -141,6 +109,32 @@ def test_ours_were_run_in_every_cell_of_googles():
     ours, google = published_table("google/ours"), published_table("google/shares")
     assert set(ours[CELL].itertuples(index=False)) == set(google[CELL].itertuples(index=False))
     assert not ours.duplicated([*CELL, "seed"]).any() and set(ours["seed"]) == set(range(1, SEEDS + 1))
+
+
+def test_ours_were_run_in_every_setting_of_googles():
+    """With random loss with the same seeds."""
+    keys = [*LOSS_CELL, "seed"]
+    google = published_table("google/loss").query("code == 'google'").astype({"seed": int})
+    ours = published_table("google/ours_loss")
+    assert sorted(ours[keys].itertuples(index=False)) == sorted(google[keys].itertuples(index=False))
+
+
+def test_googles_states_are_those_of_the_traces():
+    rows = published_table("google/states").set_index(["trace", "code"])
+    assert set(rows.index) == {(trace, code) for trace in index() for code in ("google", "ours")}
+    for trace in index():
+        table = google_trace(trace)
+        row = what_it_does(table, table["version"].max() > 0)
+        assert rows.loc[(trace, "google"), list(row)].to_list() == pytest.approx(list(row.values()), nan_ok=True)
+
+
+def test_a_difference_in_standard_errors():
+    """Three seeds of each side with a standard deviation of 3: an error of 6**0.5 of the difference."""
+    cell = {"cca": "bbr3", "loss_percent": 1.0, "google": 75.0, "google_sd": 3.0, "google_seeds": 3, "before": 80.0}
+    table = pd.DataFrame([cell | {"ours": ours, "ours_sd": 3.0, "ours_seeds": 3} for ours in (70.0, 80.0)])
+    assert in_errors(table).to_list() == pytest.approx([-5 / 6**0.5, 5 / 6**0.5])
+    line = conditions_table(table, queues()).splitlines()[2]
+    assert line == "| BBRv3, 1 % lost: Mbit/s | 75.0 ± 1.7 | 80.0 | 70.0 ± 1.7 | 3 | **-2.0, missed** |"
 
 
 def test_a_difference_of_known_size_is_what_the_page_says():
