@@ -139,7 +139,7 @@ class Sample:
         resolution: shape (parts,), the smallest step that the number can take (resolution.py); infinite if none is known.
         labels: what tells the parts apart; empty if there is one.
         back: of a trend: the surest step against it.
-        back_label: between which points that is.
+        back_label: that it is one, and between which points.
         set_aside: points without enough runs, which were put on one side of what is counted (Sides).
     """
 
@@ -258,7 +258,7 @@ def sample(
     curves = [expressions.evaluate(claim.trees[0], {k: v[i] for k, v in columns.items()}) for i in range(numbers)]
     rising, identical = claim.expect.trend == "rising", bool(result.identical.all())
     back = series.step_back(curves, np.array(key), rising, identical, paired is not None)
-    between = f"{names[back.first]} to {names[back.last]}" if back.first >= 0 else ""
+    between = f"a step back from {names[back.first]} to {names[back.last]}" if back.first >= 0 else ""
     return replace(result, back=back, back_label=between)
 
 

@@ -206,17 +206,17 @@ class Expectation(Strict):
         low, high = self.bounds
         match self.kind:
             case "value":
-                return f"{rounded(self.value or 0.0, 12)} ± {rounded(high - (self.value or 0.0), 3)}"
+                return f"{rounded(self.value or 0.0, 6)} ± {rounded(high - (self.value or 0.0), 3)}"
             case "order":
                 steps = " < ".join(self.order or [])
                 return f"{steps}, each step beyond {rounded(self.beyond, 3)}" if self.beyond else steps
             case "trend":
                 return f"{self.trend}, tau beyond {rounded(high if math.isinf(low) else low, 3)}"
             case "range":
-                return f"{rounded(low, 12)} to {rounded(high, 12)}"
+                return f"{rounded(low, 6)} to {rounded(high, 6)}"
             case kind:
                 sign = {"above": ">", "below": "<", "at_least": "≥", "at_most": "≤"}[kind]
-                return f"{sign} {rounded(low if math.isinf(high) else high, 12)}"
+                return f"{sign} {rounded(low if math.isinf(high) else high, 6)}"
 
 
 KINDS = ("value", "range", "above", "below", "at_least", "at_most", "order", "trend")

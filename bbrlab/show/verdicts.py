@@ -94,7 +94,7 @@ def measured_text(claim: Any) -> str:
         text += f" ± {rounded((claim['high'] - claim['low']) / 2, 2)}"
     elif claim["spread"]:
         text += f" ({claim['spread']})"
-    return f"{text} at {claim['part']}" if claim["part"] else text
+    return f"{text} ({claim['part']})" if claim["part"] else text
 
 
 def verdict_text(claim: Any) -> str:

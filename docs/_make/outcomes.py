@@ -176,7 +176,8 @@ def _measured(claim: pd.Series) -> str:
         return ""
     interval = f" ({low:.3g} to {high:.3g})" if math.isfinite(low) and math.isfinite(high) else ""
     settles = settles_text(float(claim["settles"])) if claim["verdict"] == INCONCLUSIVE else ""
-    return f"{mean:.3g}{interval}" + (f"; {settles}" if settles else "")
+    part = f"; {_cell(claim['part'])}" if claim["part"] else ""
+    return f"{mean:.3g}{interval}{part}" + (f"; {settles}" if settles else "")
 
 
 def _cell(text: object) -> str:

@@ -320,7 +320,7 @@ def test_a_series_with_a_sure_step_back_does_not_rise(tmp_path):
     )  # fmt: skip
     rising = series("{trend: rising}")
     found = one(tmp_path, rising, down(0.5), trials=6).outcome
-    assert (found.verdict, found.part) == (NOT_REPRODUCED, "buffer.bdp 2 to buffer.bdp 4")
+    assert (found.verdict, found.part) == (NOT_REPRODUCED, "a step back from buffer.bdp 2 to buffer.bdp 4")
     assert found.mean > 0.5, "the rank correlation alone says that it rises"
     assert one(tmp_path, rising, down(0.2), trials=6).verdict == REPRODUCED, "back by 0.03, of a span of 1"
     assert one(tmp_path, rising, down(0.5, 0.4), trials=3).verdict != NOT_REPRODUCED, "as large as the scatter"
