@@ -276,7 +276,7 @@ def test_one_s_own_results_beside_older_shipped_ones(older, theirs):
         without(theirs / scale / f"{name}.parquet", "says")
     told(
         lambda: beside_shipped.other_verdicts("smoke", older, theirs),
-        theirs / scale / "claims.parquet",
+        theirs / scale / "statements.parquet",
         "has no column says",
     )
 
