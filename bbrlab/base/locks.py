@@ -55,20 +55,7 @@ def remove_abandoned(parent: Path, prefix: str) -> list[Path]:
 
     Only this user's real folders: what belongs to others and what links elsewhere stays, and so does what is young.
     """
-    removed = []
-    for folder in sorted(parent.glob(f"{prefix}*")):
-        with contextlib.suppress(OSError):  # gone meanwhile, a link, a file, or locked: somebody's
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                status = os.fstat(handle)
-                if status.st_uid != os.geteuid() or time.time() - status.st_mtime < YOUNG_S:
-                    continue
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_tree(folder)
-                removed.append(folder)
-            finally:
-                os.close(handle)
-    return removed
+    return [path for path in sorted(parent.glob(f"{prefix}*")) if _removed(path, os.O_DIRECTORY)]
 
 
 def remove_partials(parent: Path) -> list[Path]:
@@ -76,20 +63,22 @@ def remove_partials(parent: Path) -> list[Path]:
 
     What a living process writes it has locked; what is young may be about to be locked, and stays.
     """
-    removed = []
-    for path in sorted(parent.rglob(f".*{PARTIAL}")):
-        with contextlib.suppress(OSError):  # gone meanwhile, a link, or locked: somebody's
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                status = os.fstat(handle)
-                if status.st_uid != os.geteuid() or time.time() - status.st_mtime < YOUNG_S:
-                    continue
+    return [path for path in sorted(parent.rglob(f".*{PARTIAL}")) if _removed(path)]
+
+
+def _removed(path: Path, flags: int = 0) -> bool:
+    """Remove a file or folder of this user's that no process has locked, unless it is young. Returns whether it did."""
+    with contextlib.suppress(OSError):  # gone meanwhile, a link, or locked: somebody's
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags)
+        try:
+            status = os.fstat(handle)
+            if status.st_uid == os.geteuid() and time.time() - status.st_mtime >= YOUNG_S:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path) if stat.S_ISDIR(status.st_mode) else path.unlink()
-                removed.append(path)
-            finally:
-                os.close(handle)
-    return removed
+                remove_tree(path) if stat.S_ISDIR(status.st_mode) else path.unlink()
+                return True
+        finally:
+            os.close(handle)
+    return False
 
 
 @contextlib.contextmanager

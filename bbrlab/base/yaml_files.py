@@ -185,29 +185,5 @@ def _value(event: Any) -> Any:
         return (int(text) if WHOLE.fullmatch(text) else int(number)) if whole else number
     for pattern, rule in OTHER_NUMBERS:
         if pattern.fullmatch(text):
-            raise _problem(
-                f"{text[:40]}: {rule}{_instead(text)}; a text that looks like a number stands in quotes", event
-            )
+            raise _problem(f"{text[:40]}: {rule}; a text that looks like a number stands in quotes", event)
     return text
-
-
-def _instead(text: str) -> str:
-    """What to write in place of what is no decimal number, if that can be said."""
-    plain = text.replace("_", "")
-    sign, digits = ("-", plain[1:]) if plain[:1] == "-" else ("", plain.removeprefix("+"))
-    if len(digits) > 60 or not digits[-1:].isalnum():
-        return ""
-    if digits[:2] in ("0x", "0o", "0b"):
-        try:
-            return f" (write {sign}{int(digits, 0)})"
-        except ValueError:
-            return ""
-    if ":" in digits:
-        seconds = 0.0
-        for part in digits.split(":"):
-            seconds = seconds * 60 + float(part)
-        return f" (write {sign}{seconds:.15g}, if so many seconds are meant)"
-    if not re.search("[0-9]", digits):
-        return ""
-    digits = re.sub(r"^0+(?=[0-9])", "", digits)
-    return f" (write {sign}{digits})"

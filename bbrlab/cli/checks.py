@@ -56,8 +56,7 @@ def check(
     scenarios: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE.yaml...",
-            help="Scenarios, rubrics, files of config/; those called claims.yaml are of claims.",
+            metavar="FILE.yaml...", help="Scenarios, rubrics, files of config/; those called claims.yaml are of claims."
         ),
     ],
     as_json: AsJson = False,
@@ -180,11 +179,7 @@ def _kind_of(path: Path) -> str:
 
 @app.command("plan", hidden=True)  # its old name
 @app.command()
-def forecast(
-    figures: Figures = None,
-    scale: ScaleName = None,
-    as_json: AsJson = False,
-) -> None:
+def forecast(figures: Figures = None, scale: ScaleName = None, as_json: AsJson = False) -> None:
     """Show what a campaign would run: points, seeds, and how long it will take and how much disk it needs."""
     from bbrlab.campaign.forecast import forecast_of, show_forecast
     from bbrlab.campaign.planning import planned_figures

@@ -51,11 +51,7 @@ def _name_of(point: Point) -> str:
 
 
 @model_app.command("ware")
-def model_ware(
-    scenario: ScenarioFile,
-    set_: Overrides = None,
-    as_json: AsJson = False,
-) -> None:
+def model_ware(scenario: ScenarioFile, set_: Overrides = None, as_json: AsJson = False) -> None:
     """Print the Ware steady-state share of capacity for every point of a scenario."""
     from bbrlab.models import ware
     from bbrlab.scenario.load import load_scenario, points_of

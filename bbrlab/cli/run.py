@@ -75,7 +75,7 @@ def run(
 ) -> None:
     """Run one point of a scenario once."""
     from bbrlab.cli.outcome import show_outcome
-    from bbrlab.measure.checks.check import failed_of
+    from bbrlab.measure.checks.check import failure_words
     from bbrlab.run.capture import Capture
     from bbrlab.run.compatibility import BACKENDS
     from bbrlab.run.output import check_apart
@@ -109,13 +109,9 @@ def run(
         print_json({"results": out.absolute(), "summary": summary})
     elif not quiet:
         show_outcome(summary, out)
-    failed = [c["name"] for c in failed_of(summary["checks"])]
-    if failed:
+    if words := failure_words(summary["checks"]):
         if quiet or as_json:
-            typer.echo(
-                f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages",
-                err=True,
-            )
+            typer.echo(f"bbrlab: {out}: {words}", err=True)
         if strict:
             raise typer.Exit(EXIT_CHECKS)
 

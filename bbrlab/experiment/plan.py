@@ -6,16 +6,16 @@ or a random draw is decided here, so that the guest's code needs nothing of bbrl
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.hosts import Hosts, loss_devices, switch_links, sysctls
 from bbrlab.experiment.iperf3_library import TOGETHER
 from bbrlab.experiment.links import NS, bottlenecks, changes, late_packets, opportunities, pings, policers, probes
-from bbrlab.experiment.parameters import plan_parameters
-from bbrlab.experiment.plan_types import GuestPlan, Trace
+from bbrlab.experiment.plan_types import GuestPlan, ParameterSetPlan, Trace
 from bbrlab.experiment.transfers import FlowPlan, plan_traffic
 from bbrlab.scenario.draws import draw_added_rtts, draw_base_rtts
 from bbrlab.scenario.frames import IP_VERSION, MTU_BYTES
@@ -88,11 +88,11 @@ def make_plan(
     rtts_ms = draw_base_rtts(scenario, seed)
     hosts = Hosts(scenario, draw_added_rtts(scenario, seed), machines)
     modules = modules or {}
-    parameters = plan_parameters(scenario, ccas, modules)
-    traffic = plan_traffic(scenario, hosts, rtts_ms, parameters.names, f"{helpers}/{TOGETHER}")
+    names, parameter_sets, arguments = _parameters(scenario, ccas, modules)
+    transfers, flows, short_flows = plan_traffic(scenario, hosts, rtts_ms, names, f"{helpers}/{TOGETHER}")
     used = {ccas[f.cca] for f in scenario.flows}
     links = bottlenecks(scenario, hosts)
-    connections = len(traffic.flows) + SHORT_FLOWS_AT_ONCE * len(traffic.short_flows)
+    connections = len(flows) + SHORT_FLOWS_AT_ONCE * len(short_flows)
     content: GuestPlan = {
         "format": PLAN_FORMAT,
         "virtual": virtual,
@@ -113,12 +113,12 @@ def make_plan(
         "loss_devices": loss_devices(scenario, hosts.specs),
         "changes": changes(scenario, hosts),
         "pings": pings(hosts, links),
-        "transfers": traffic.transfers,
-        "short_flows": traffic.short_flows,
+        "transfers": transfers,
+        "short_flows": short_flows,
         "preload": preload,
         "trace_acks": bool(trace),
         "ccas": sorted(used),
-        "parameter_sets": parameters.sets,
+        "parameter_sets": parameter_sets,
     }
     if network.policer is not None:
         content["policers"] = policers(scenario, hosts.specs)
@@ -135,12 +135,48 @@ def make_plan(
     timed = opportunities(scenario, content["bottlenecks"])
     if timed:
         content["opportunities"] = [entry for entry, _ in timed]
-    arguments = [*parameters.kernel_arguments]
     arguments += [f"tcp_ack_records.kept={TRACE_RECORDS}"] if trace else []
     arguments += ["tcp_ack_records.changes=Y"] if trace == "changes" else []
-    return Plan(
-        content, traffic.flows, arguments, _workloads(scenario, seed), {entry["file"]: times for entry, times in timed}
-    )
+    return Plan(content, flows, arguments, _workloads(scenario, seed), {entry["file"]: times for entry, times in timed})
+
+
+def _parameters(
+    scenario: Scenario, ccas: Mapping[str, str], modules: Mapping[str, str]
+) -> tuple[list[str], list[ParameterSetPlan], list[str]]:
+    """How the groups' ``params`` reach the kernel: as module parameters, or as parameter sets of their own.
+
+    A module's parameters hold for the whole kernel, whichever flow asked for them. Some modules have sets of parameters beside
+    that: a line written to their parameter ``sets`` registers one more congestion control, by a name of its own
+    (kernels/bbr/tcp_bbr_sets.c). Groups with the same CCA and the same parameters share a set.
+
+    Args:
+        modules: {the kernel's name of a CCA that may be had in parameter sets: the module that has it}.
+
+    Returns:
+        For each group the kernel's name of its CCA, an algorithm or a parameter set; the sets; arguments of the kernel.
+    """
+    names: list[str] = []
+    sets: dict[tuple[str, str], ParameterSetPlan] = {}
+    arguments: dict[str, list[str]] = {}
+    for flow in scenario.flows:
+        cca = ccas[flow.cca]
+        values = {name: _word(value) for name, value in flow.params.items()}
+        if cca in modules and values:
+            key = cca, json.dumps(values, sort_keys=True)
+            if key not in sets:
+                ordered = {k: values[k] for k in sorted(values, key=lambda k: (k != "profile", k))}
+                name = f"{cca}_set{len(sets) + 1}"
+                sets[key] = {"module": modules[cca], "name": name, "base": cca, "values": ordered}
+            names.append(sets[key]["name"])
+        else:
+            names.append(cca)
+            if cca not in modules:
+                arguments[cca] = [f"tcp_{cca}.{name}={value}" for name, value in values.items()]
+    return names, list(sets.values()), [a for cca in sorted(arguments) for a in arguments[cca]]
+
+
+def _word(value: Any) -> str:
+    return {True: "Y", False: "N"}[value] if isinstance(value, bool) else str(value)
 
 
 def _workloads(scenario: Scenario, seed: int) -> dict[int, pd.DataFrame]:

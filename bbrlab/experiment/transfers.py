@@ -28,19 +28,10 @@ class FlowPlan:
     rtt_ms: float
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """All flows of a plan."""
-
-    transfers: list[TransferPlan]
-    flows: list[FlowPlan]
-    short_flows: list[ShortFlowsPlan]
-
-
 def plan_traffic(
     scenario: Scenario, hosts: Hosts, rtts_ms: list[list[float]], names: list[str], together: str
-) -> Traffic:
-    """Plan all flows.
+) -> tuple[list[TransferPlan], list[FlowPlan], list[ShortFlowsPlan]]:
+    """The iperf3 pairs, every long flow in order, and an entry for each group of short flows.
 
     Args:
         rtts_ms: base RTT of each flow of each group.
@@ -65,7 +56,7 @@ def plan_traffic(
             transfers.append(transfer)
             flows += [FlowPlan(first + i, g, number, k, rtt_ms) for k, i in enumerate(members)]
         first += flow.count
-    return Traffic(transfers, sorted(flows, key=lambda f: f.flow), short_flows)
+    return transfers, sorted(flows, key=lambda f: f.flow), short_flows
 
 
 def _transfer(

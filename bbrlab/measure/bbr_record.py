@@ -31,6 +31,9 @@ MODEL_INFO = np.dtype([
     ("inflight_hi", "<u4"), ("inflight_lo", "<u4"), ("extra_acked", "<u4"), ("ecn_alpha", "<u4"),
     ("losses_seen", "<u4"), ("undos", "<u4"), ("probe_wait_us", "<u4"), ("tx_in_flight", "<u4"), ("lost", "<i4"),
 ])  # fmt: skip
+MODEL_NUMBERS = (  # columns as they are
+    "state", "ack_phase", "flags", "round_count", "max_bw", "extra_acked", "losses_seen", "undos", "probe_wait_us", "tx_in_flight",
+)  # fmt: skip
 RELEASED_INFO = np.dtype([
     *INFO.descr, ("bw_hi", "<u8"), ("bw_lo", "<u8"), ("mode", "u1"), ("phase", "u1"), ("unused", "u1"), ("version", "u1"),
     ("inflight_lo", "<u4"), ("inflight_hi", "<u4"), ("extra_acked", "<u4"),
@@ -58,27 +61,10 @@ def _states_of_v1(pacing_gain: Array, cwnd_gain: Array) -> Array:
 
 def _model_columns(info: Array) -> dict[str, Array]:
     """Columns of records of the lab's modules (dtype MODEL_INFO): sample_schema.BBR_COLUMNS."""
-    return {
-        "bbr_state": info["state"].astype(float),
-        "bbr_bw": info["bw"].astype(float),
-        "bbr_min_rtt_us": info["min_rtt_us"].astype(float),
-        "bbr_pacing_gain": info["pacing_gain"] / GAIN_UNIT,
-        "bbr_cwnd_gain": info["cwnd_gain"] / GAIN_UNIT,
-        "bbr_ack_phase": info["ack_phase"].astype(float),
-        "bbr_flags": info["flags"].astype(float),
-        "bbr_round_count": info["round_count"].astype(float),
-        "bbr_max_bw": info["max_bw"].astype(float),
-        "bbr_bw_lo": _bound(info["bw_lo"]),
-        "bbr_inflight_hi": _bound(info["inflight_hi"]),
-        "bbr_inflight_lo": _bound(info["inflight_lo"]),
-        "bbr_extra_acked": info["extra_acked"].astype(float),
-        "bbr_ecn_alpha": info["ecn_alpha"] / ECN_UNIT,
-        "bbr_losses_seen": info["losses_seen"].astype(float),
-        "bbr_undos": info["undos"].astype(float),
-        "bbr_probe_wait_us": info["probe_wait_us"].astype(float),
-        "bbr_tx_in_flight": info["tx_in_flight"].astype(float),
-        "bbr_sample_lost": info["lost"].astype(float),
-    }
+    columns = _common_columns(info)
+    columns |= {f"bbr_{name}": info[name].astype(float) for name in MODEL_NUMBERS}
+    columns |= {f"bbr_{name}": _bound(info[name]) for name in ("bw_lo", "inflight_hi", "inflight_lo")}
+    return columns | {"bbr_ecn_alpha": info["ecn_alpha"] / ECN_UNIT, "bbr_sample_lost": info["lost"].astype(float)}
 
 
 def _released_columns(info: Array) -> dict[str, Array]:

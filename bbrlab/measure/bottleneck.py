@@ -9,7 +9,7 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.measure import schema
-from bbrlab.measure.lateness import EDGE_TOLERANCE_S, value_at
+from bbrlab.measure.lateness import in_window, value_at
 from bbrlab.measure.long_flows import LongFlow
 from bbrlab.measure.numbers import Value, jain_index, mean, ratio, rounded, spread_of
 from bbrlab.measure.queues import Queue
@@ -39,10 +39,7 @@ class Bottleneck:
     @cached_property
     def inside(self) -> Array:
         """Whether each sample lies in the window, shape (samples,)."""
-        low, high = self.scenario.window_s
-        times = self.queue.columns["time_s"]
-        is_inside: Array = (times >= low - EDGE_TOLERANCE_S) & (times <= high + EDGE_TOLERANCE_S)
-        return is_inside
+        return in_window(self.queue.columns["time_s"], self.scenario.window_s)
 
     @property
     def capacity_mbit(self) -> float:

@@ -18,6 +18,13 @@ def lateness_s(virtual: bool) -> float:
     return EDGE_TOLERANCE_S if virtual else REAL_TIME_LATENESS_S
 
 
+def in_window(times_s: Array, window_s: list[float]) -> Array:
+    """Whether each sample lies in the window, shape (samples,)."""
+    low, high = window_s
+    inside: Array = (times_s >= low - EDGE_TOLERANCE_S) & (times_s <= high + EDGE_TOLERANCE_S)
+    return inside
+
+
 def value_at(times_s: Array, values: Array, at_s: float, late_s: float) -> int | None:
     """A counter at an instant: exact at samples, carried on from the last one between them.
 

@@ -14,7 +14,7 @@ from bbrlab.experiment.transfers import FlowPlan
 from bbrlab.measure import schema
 from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, FIN_BYTES, FlowCounters
 from bbrlab.measure.jitter import jitter_ms, largest_by_second
-from bbrlab.measure.lateness import EDGE_TOLERANCE_S
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S, in_window
 from bbrlab.measure.numbers import Value, jain_index, mean, ratio, rounded, spread_of
 from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_queues, probe_rtt_together
 from bbrlab.measure.queues import Queue
@@ -48,10 +48,7 @@ class LongFlow:
     @cached_property
     def inside(self) -> Array:
         """Whether each sample lies in the window, shape (samples,)."""
-        low, high = self.scenario.window_s
-        times = self.counters.times_s
-        is_inside: Array = (times >= low - EDGE_TOLERANCE_S) & (times <= high + EDGE_TOLERANCE_S)
-        return is_inside
+        return in_window(self.counters.times_s, self.scenario.window_s)
 
     def samples(self, name: str) -> Array:
         """A column's values at the window's samples; empty if nothing was measured of the flow in the window."""

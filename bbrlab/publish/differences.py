@@ -21,7 +21,7 @@ from bbrlab.results.figures import Run
 from bbrlab.results.nested import differences, in_words
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import run_rows
-from bbrlab.run.guest_code import always_loaded
+from bbrlab.run.manifest import always_loaded
 from bbrlab.run.output import MANIFEST, SAMPLES, SUMMARY
 
 # Fields of a run's manifest.json that a repeated run has, too. The others depend on the machine, or are compared separately (kernel).

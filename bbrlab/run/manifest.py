@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.plan_types import GuestPlan
 from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.run.conditions import CONDITIONS
-from bbrlab.run.guest_code import guest_code
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import GRID
 
@@ -78,3 +78,24 @@ def package_versions() -> dict[str, str]:
     except OSError:
         return {}
     return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+
+
+# {file that guest.py loads on demand: the entry of the plan for which it does}
+ON_DEMAND = {
+    "capture.py": "capture", "data_path.py": "probes", "play.py": "prompt", "policer.py": "policers", "opportunities.py": "opportunities", "prompt.py": "prompt", "several.py": "several",
+}  # fmt: skip
+
+
+def guest_code(plan: Mapping[str, Any]) -> dict[str, str]:
+    """{file of mininet/: SHA-256}, of those that a guest with this plan may load.
+
+    Args:
+        plan: a plan's content; {} is enough for a campaign's run.
+    """
+    paths_of_code = sorted(path for path in paths.GUEST_CODE.iterdir() if path.is_file())
+    return {path.name: files.sha256(path) for path in paths_of_code if ON_DEMAND.get(path.name) in (None, *plan)}
+
+
+def always_loaded(hashes: Mapping[str, str]) -> dict[str, str]:
+    """{file: hash} without files that no campaign's run loads, which older versions listed, too."""
+    return {name: hash for name, hash in hashes.items() if name not in ON_DEMAND}

@@ -17,6 +17,7 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.scratch import scratch_folder, scratch_parent
 from bbrlab.measure.summary import Summary
 
 # The files of a finished run's folder (docs/reference/results.md).
@@ -86,6 +87,19 @@ def result_folder(out: Path, patience_s: float = 0) -> Iterator[ResultFolder]:
         raise
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def workspace(result: ResultFolder) -> Iterator[Path]:
+    """A scratch folder for a run. UserError where it, or the result, cannot be written; then this run's files are removed."""
+    parent = scratch_parent()
+    try:
+        with scratch_folder() as scratch:
+            yield scratch
+    except OSError as error:
+        result.discard()
+        place = files.place_of(error, result.path, parent)
+        raise files.explain(error, place, "or set TMPDIR to another folder" if place == parent else "") from None
 
 
 def _lock(out: Path, patience_s: float) -> int:

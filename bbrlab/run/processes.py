@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 import time
@@ -15,7 +14,7 @@ from typing import TypeVar
 from bbrlab.base import python
 from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.words import number_of
-from bbrlab.experiment.machine.cores import TELL_AFTER_S, holders, lock_folder, one_core
+from bbrlab.experiment.machine.cores import TELL_AFTER_S, owners
 from bbrlab.run.output import LOG
 
 TICK_S = 0.1  # between checks which runs have a core
@@ -155,26 +154,8 @@ def _waits(started: Sequence[Started]) -> str:
     """How many runs wait for a free core, and which processes have the cores, in words; empty if none waits."""
     late = sum(run.is_late for run in tuple(started))
     try:
-        if late and _all_taken():
-            owners = ", ".join(holders(lock_folder(), sorted(os.sched_getaffinity(0))))
-            return f"{number_of(late, 'run')} {'waits' if late == 1 else 'wait'} for a free core ({owners})"
+        if late and (holding := owners()):
+            return f"{number_of(late, 'run')} {'waits' if late == 1 else 'wait'} for a free core ({', '.join(holding)})"
     except UserError:  # no folder of locks: the runs end with why
         pass
     return ""
-
-
-class _Taken(Exception):
-    """No core is free."""
-
-
-def _all_taken() -> bool:
-    """Whether no core is free. A free one is locked for an instant; whoever wants it then tries again."""
-
-    def give_up() -> None:
-        raise _Taken
-
-    try:
-        with one_core(may_wait=give_up):
-            return False
-    except _Taken:
-        return True

@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.base.scratch import scratch_folder, scratch_parent
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.machine import process
 from bbrlab.experiment.plan import make_plan
@@ -21,7 +19,7 @@ from bbrlab.run.compatibility import check_parameters, check_trace, kernel_for
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
-from bbrlab.run.output import LOG, PATIENCE_S, result_folder, write_results
+from bbrlab.run.output import LOG, PATIENCE_S, result_folder, workspace, write_results
 from bbrlab.run.several import Senders, plan_several, run_several
 from bbrlab.scenario.point import Point
 
@@ -106,34 +104,28 @@ def run_point(
         add_capture(plan.content, point, capture)
         if tamper:
             tamper(plan.content)
-        parent = scratch_parent()
-        try:
-            with scratch_folder() as scratch:
-                folder = write_inputs(scratch, plan)
-                ready = time.monotonic()
+        with workspace(result) as scratch:
+            folder = write_inputs(scratch, plan)
+            ready = time.monotonic()
 
-                def begin() -> None:
-                    marks["waiting"] = time.monotonic() - ready  # for a core: no time that the run takes
-                    result.begin()
+            def begin() -> None:
+                marks["waiting"] = time.monotonic() - ready  # for a core: no time that the run takes
+                result.begin()
 
-                machine = Machine(backend, kernel, own, library, seed, watchdog_s, die_with_parent, on_progress,
-                                  on_start=begin)  # fmt: skip
-                log = out / LOG
-                if senders:
-                    strain = run_several(machine, scratch, point, plan, senders, log)
-                else:
-                    strain = run_guest(machine, scratch, point, plan, log)
-                start += marks["waiting"]
-                marks["guest"] = time.monotonic() - start
-                summary, tables = evaluate(point, seed, backend, plan, kernel, folder, strain)
-                if others:
-                    summary["sender_kernels"] = {str(g): describe_kernel(k) for g, k in others.items()}
-                marks["evaluate"] = time.monotonic() - start - marks["guest"]
-                manifest = manifest_of(point, seed, backend, plan, kernel, folder)
-                captures = write_captures(out, folder, plan.content, manifest["report"], plan.content["duration_ns"])
-                write_results(out, summary, tables, manifest, marks, start, captures)
-                return summary
-        except OSError as error:
-            result.discard()
-            place = files.place_of(error, out, parent)
-            raise files.explain(error, place, "or set TMPDIR to another folder" if place == parent else "") from None
+            machine = Machine(backend, kernel, own, library, seed, watchdog_s, die_with_parent, on_progress,
+                              on_start=begin)  # fmt: skip
+            log = out / LOG
+            if senders:
+                strain = run_several(machine, scratch, point, plan, senders, log)
+            else:
+                strain = run_guest(machine, scratch, point, plan, log)
+            start += marks["waiting"]
+            marks["guest"] = time.monotonic() - start
+            summary, tables = evaluate(point, seed, backend, plan, kernel, folder, strain)
+            if others:
+                summary["sender_kernels"] = {str(g): describe_kernel(k) for g, k in others.items()}
+            marks["evaluate"] = time.monotonic() - start - marks["guest"]
+            manifest = manifest_of(point, seed, backend, plan, kernel, folder)
+            captures = write_captures(out, folder, plan.content, manifest["report"], plan.content["duration_ns"])
+            write_results(out, summary, tables, manifest, marks, start, captures)
+            return summary

@@ -47,28 +47,25 @@ class Senders:
         return self.plan["several"]["hosts"]
 
 
+# Of the path, what machines cannot meet over: {field of the network: why}.
+_NOT_MET_OVER = {
+    "trace": "machines meet through a link that sends before the start",
+    "mtu_bytes": f"machines meet through network devices with an MTU of {MTU_BYTES}",
+    "ip_version": f"machines meet over IPv{IP_VERSION}",
+    "data_path": "machines agree on the start over a path that delays the ACKs alone",
+    "links": "machines meet at one bottleneck",
+}
+
+
 def _check_path(network: Network) -> None:
     """UserError for what machines cannot meet over."""
-    if network.trace is not None:
-        raise UserError(
-            "--sender-kernel: machines meet through a link that sends before the start; leave network.trace out"
-        )
-    if (reverse := network.reverse) and reverse.grants:
+    for name, why in _NOT_MET_OVER.items():
+        if getattr(network, name) != Network.model_fields[name].default:
+            raise UserError(f"--sender-kernel: {why}; leave network.{name} out")
+    if network.reverse and network.reverse.grants:
         raise UserError(
             "--sender-kernel: machines agree on the start over a way back that has no grants by then; leave network.reverse.grants out"
         )
-    if network.mtu_bytes != MTU_BYTES:
-        raise UserError(
-            f"--sender-kernel: machines meet through network devices with an MTU of {MTU_BYTES}; leave network.mtu_bytes out"
-        )
-    if network.ip_version != IP_VERSION:
-        raise UserError(f"--sender-kernel: machines meet over IPv{IP_VERSION}; leave network.ip_version out")
-    if network.data_path is not None:
-        raise UserError(
-            "--sender-kernel: machines agree on the start over a path that delays the ACKs alone; leave network.data_path out"
-        )
-    if network.links is not None:
-        raise UserError("--sender-kernel: machines meet at one bottleneck; leave network.links out")
 
 
 def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int, Kernel]) -> tuple[Plan, list[Senders]]:

@@ -79,16 +79,14 @@ def place_of(name: str, folder: Path) -> Path:
     shipped = shipped_traces()
     if name in shipped:
         return shipped[name]
+    return existing_file(name, folder, f"{' or '.join(sorted(shipped))}, which come with the package, or a file")
+
+
+def existing_file(name: str, folder: Path, others: str) -> Path:
+    """The whole path of a file that a scenario names. ValueError if it is not there, with what else may be given."""
     path = folder / name
-    try:
-        there = path.is_file()
-    except ValueError:  # a path with a null byte
-        there = False
-    if not there:
-        raise ValueError(
-            f"{path} is not a file; give {' or '.join(sorted(shipped))}, which come with the package, or a file (a relative path is "
-            "relative to the scenario's folder)"
-        )
+    if "\0" in name or not path.is_file():
+        raise ValueError(f"{path} is not a file; give {others} (a relative path is relative to the scenario's folder)")
     return path.resolve()
 
 

@@ -16,17 +16,7 @@ from pydantic import BaseModel, ValidationError
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.base.yaml_files import Lines
-from bbrlab.scenario.schema import (
-    FOLDER,
-    SOURCES,
-    Change,
-    Flow,
-    Link,
-    Override,
-    Policer,
-    Reverse,
-    Scenario,
-)
+from bbrlab.scenario.schema import FOLDER, SOURCES, Change, Flow, Link, Override, Policer, Reverse, Scenario
 
 PYDANTICS_OWN = {
     "float",

@@ -17,16 +17,7 @@ from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import Lines
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import highest_mbit
-from bbrlab.scenario.schema import (
-    OFFERED_MBIT,
-    PARAMETER_SETS,
-    Change,
-    DataJitter,
-    Flow,
-    Qdisc,
-    Reordering,
-    Scenario,
-)
+from bbrlab.scenario.schema import OFFERED_MBIT, PARAMETER_SETS, Change, DataJitter, Flow, Qdisc, Reordering, Scenario
 
 Place = list[int]  # the indices in a path, of flows or of changes
 

@@ -33,7 +33,7 @@ from bbrlab.scenario.frames import (
     TCP_HEADER_BYTES,
     frame_memory_bytes,
 )
-from bbrlab.scenario.link_trace import LinkTrace, link_trace, place_of
+from bbrlab.scenario.link_trace import LinkTrace, existing_file, link_trace, place_of
 from bbrlab.scenario.path_table import changes_of
 from bbrlab.scenario.red import Thresholds, problem, thresholds
 
@@ -56,6 +56,12 @@ NOT_WITH_LINKS = {
     "policer": "it would not say beside which link it stands",
 }
 PARAMETER_SETS = ("bbr2", "bbr3")  # of which each flow group may have parameters of its own
+
+
+def _folder_of(info: ValidationInfo) -> Path:
+    """What paths in a scenario are relative to."""
+    folder: Path = (info.context or {}).get(FOLDER) or Path.cwd()
+    return folder
 
 
 def _switch(value: Any) -> Any:
@@ -111,6 +117,11 @@ SocketBytes = Annotated[int, Field(ge=4096, le=2**31 - 1)]
 Name = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
 ]  # of a scenario or paper: part of the names of files
+
+
+def _later(default: Any = None, *, description: str) -> Any:
+    """A field that came after the first points had their names: left out of a point where it has its default, so that these stay."""
+    return Field(default, description=description, exclude_if=lambda value: value == default)
 
 
 class Buffer(Strict):
@@ -209,22 +220,16 @@ class Qdisc(Strict):
     )
     beta: Annotated[int, Field(ge=1, le=32)] | None = Field(None, description="pie: weight of how the delay changes")
     ce_threshold_ms: QueueMs | None = Field(None, description="codel, fq_codel, fq: mark above this sojourn time")
-    step_threshold_ms: QueueMs | None = Field(
-        None,
-        description="dualpi2: the queue of scalable flows marks what waits longer; default: 1",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    step_threshold_ms: QueueMs | None = _later(
+        description="dualpi2: the queue of scalable flows marks what waits longer; default: 1"
     )
-    coupling: Annotated[int, Field(ge=1, le=255)] | None = Field(
-        None,
+    coupling: Annotated[int, Field(ge=1, le=255)] | None = _later(
         description="dualpi2: the probability of a mark for scalable flows, over the square root of that of a drop for classic ones; "
-        "default: 2",
-        exclude_if=lambda value: value is None,
+        "default: 2"
     )
-    l4s_of: Literal["ect1", "ect"] | None = Field(
-        None,
+    l4s_of: Literal["ect1", "ect"] | None = _later(
         description="dualpi2, fq_codel: which packets are those of scalable flows: with ECT(1), or with ECT of either kind; dualpi2: "
-        "these have a queue of their own, default ect1; fq_codel: ce_threshold_ms is for them alone, default ect",
-        exclude_if=lambda value: value is None,
+        "these have a queue of their own, default ect1; fq_codel: ce_threshold_ms is for them alone, default ect"
     )
     flows: Annotated[int, Field(ge=1, le=65_536)] | None = Field(None, description="fq_codel: number of queues")
     quantum_bytes: Annotated[int, Field(ge=256, le=1 << 20)] | None = Field(
@@ -233,11 +238,9 @@ class Qdisc(Strict):
     flow_limit_packets: Word | None = Field(None, description="fq: default: the whole buffer")
     rtt_ms: QueueMs | None = Field(None, description="cake: the RTT it is tuned for")
     isolation: Literal["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"] | None = Field(None, description="cake: what is kept apart")  # fmt: skip
-    ack_filter: Annotated[Literal["off", "on", "aggressive"], Switch] | None = Field(
-        None,
+    ack_filter: Annotated[Literal["off", "on", "aggressive"], Switch] | None = _later(
         description="cake: of a flow's ACKs that wait, drop those that a later one makes needless; aggressive: also if that loses a "
-        "duplicate ACK; default: off",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+        "duplicate ACK; default: off"
     )
 
     @model_validator(mode="after")
@@ -331,8 +334,7 @@ class DataPath(Strict):
     """What happens to data packets behind the bottleneck: reordering first, then delay and jitter. ACKs meet none of it."""
 
     delay_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(
-        0.0,
-        description="of the base RTT, so much lies here; the rest is on the way of the ACKs. 0: all of it is there",
+        0.0, description="of the base RTT, so much lies here; the rest is on the way of the ACKs. 0: all of it is there"
     )
     jitter: DataJitter | None = Field(None, description="delay that varies from packet to packet, beside the base RTT")
     reordering: Reordering | None = Field(None, description="packets that come late, and are overtaken")
@@ -407,11 +409,9 @@ class Reverse(Strict):
         None,
         description="Mbit/s of frames; an ACK has 66 bytes, of IPv6 86. ``changes`` of the rate are not its. Needed without grants",
     )
-    grants: Grants | None = Field(
-        None,
+    grants: Grants | None = _later(
         description="in place of rate_mbit: it sends at a grid of times only, as an upstream of cable (DOCSIS) or of a mobile network does "
-        "(docs/howto/paths.md)",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+        "(docs/howto/paths.md)"
     )
     buffer: Buffer = Field(description="size of its queue; bdp: multiples of its own rate_mbit x network.rtt_ms")
     qdisc: Qdisc = Field(Qdisc(), description="its queue discipline")
@@ -486,54 +486,38 @@ class Network(Strict):
         description="behind the bottleneck: what is lost has used the link, so goodput is at most (1 - loss) of it; before it: "
         "what is lost never reaches the queue. Holds for the loss of changes, too",
     )
-    loss_burst_packets: Annotated[float, Field(ge=1, le=1_000_000)] | None = Field(
-        None,
+    loss_burst_packets: Annotated[float, Field(ge=1, le=1_000_000)] | None = _later(
         description="mean number of packets that are lost one after another (Gilbert's model, netem's gemodel): a packet that is lost is "
-        "followed by another lost one with probability 1 - 1 / loss_burst_packets; loss stays the mean; default: each on its own",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+        "followed by another lost one with probability 1 - 1 / loss_burst_packets; loss stays the mean; default: each on its own"
     )
-    mtu_bytes: Annotated[int, Field(ge=576, le=9000)] = Field(
+    mtu_bytes: Annotated[int, Field(ge=576, le=9000)] = _later(
         MTU_BYTES,
         description="largest IP packet of all links, so that a frame has 14 bytes more and TCP sends 52 less in it, with ip_version 6 72 less "
         "(docs/howto/paths.md)",
-        exclude_if=lambda value: value == MTU_BYTES,  # points that do not have it keep their names
     )
-    ip_version: Literal[4, 6] = Field(
+    ip_version: Literal[4, 6] = _later(
         IP_VERSION,
         description="of all packets; IPv6's header has 20 bytes more, so that TCP sends 1428 in place of 1448 in a packet (docs/howto/paths.md)",
-        exclude_if=lambda value: value == IP_VERSION,  # points that do not have it keep their names
     )
     jitter: Jitter | None = Field(
         None, description="delay of ACKs that varies from packet to packet; of data: data_path.jitter"
     )
-    data_path: DataPath | None = Field(
-        None,
-        description="delay, jitter and reordering of data packets, behind the bottleneck (docs/howto/paths.md)",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    data_path: DataPath | None = _later(
+        description="delay, jitter and reordering of data packets, behind the bottleneck (docs/howto/paths.md)"
     )
-    reverse: Reverse | None = Field(
-        None,
+    reverse: Reverse | None = _later(
         description="the link of the other direction; default: a link that is never the limit, or, where there are flows with direction "
-        "reverse, one like the bottleneck (docs/howto/paths.md)",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+        "reverse, one like the bottleneck (docs/howto/paths.md)"
     )
-    trace: str | None = Field(
-        None,
+    trace: str | None = _later(
         description="when the bottleneck may send, packet by packet, from the start of the run on: cellular, leo or wifi, which come with the package, "
         "or a file of times in ms, as mahimahi has them, or of times in s and rates (docs/howto/paths.md). rate_mbit is then what a buffer "
-        "in BDP is of, and capacity the trace's",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+        "in BDP is of, and capacity the trace's"
     )
-    policer: Policer | None = Field(
-        None,
-        description="a token bucket beside the bottleneck (docs/howto/paths.md)",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
-    )
-    links: Annotated[list[Link], Field(min_length=2, max_length=LINKS_MAX)] | None = Field(
-        None,
+    policer: Policer | None = _later(description="a token bucket beside the bottleneck (docs/howto/paths.md)")
+    links: Annotated[list[Link], Field(min_length=2, max_length=LINKS_MAX)] | None = _later(
         description="several bottlenecks in a row (a parking lot), in the order in which data meets them; rate_mbit, buffer and qdisc are "
-        "those of each link that has none of its own (docs/howto/parking_lot.md)",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+        "those of each link that has none of its own (docs/howto/parking_lot.md)"
     )
     changes: list[Change] = Field(
         [],
@@ -548,9 +532,8 @@ class Network(Strict):
         """The rows of a file, so that they stand in the scenario that is run."""
         if not isinstance(changes, str):
             return changes
-        context = info.context or {}
         begins_with = {name: info.data.get(name) for name in ("rtt_ms", "loss")}
-        return changes_of((context.get(FOLDER) or Path.cwd()) / changes, context.get(END_S), begins_with)
+        return changes_of(_folder_of(info) / changes, (info.context or {}).get(END_S), begins_with)
 
     @field_validator("trace")
     @classmethod
@@ -558,7 +541,7 @@ class Network(Strict):
         """The file's whole path, so that it means the same wherever the scenario goes."""
         if trace is None:
             return None
-        path = str(place_of(trace, (info.context or {}).get(FOLDER) or Path.cwd()))
+        path = str(place_of(trace, _folder_of(info)))
         try:
             link_trace(path)
         except UserError as error:
@@ -778,11 +761,10 @@ class Hosts(Strict):
         "off",
         description="whether connections negotiate ECN; accurate: AccECN, which counts marks, in kernel lab-7.3 only (docs/howto/l4s.md); bbr2 and bbr3 use it only with their parameter ecn (docs/reference/bbr_parameters.md)",
     )
-    noise: Annotated[Noise, BeforeValidator(_noise, json_schema_input_type=Literal["off", "on"] | Noise)] = Field(
+    noise: Annotated[Noise, BeforeValidator(_noise, json_schema_input_type=Literal["off", "on"] | Noise)] = _later(
         Noise(),
         description="what no testbed fixes, drawn by the seed: what it adds to an RTT, and what hosts take for each packet; off: an "
         "exact RTT, and hosts that take no time (docs/explanation/phase.md)",
-        exclude_if=lambda value: value == Noise(),  # points that do not have it keep their names
     )
     rmem_max_bytes: SocketBytes | None = Field(None, description="largest receive buffer; default: never the limit")
     wmem_max_bytes: SocketBytes | None = Field(None, description="largest send buffer; default: never the limit")
@@ -824,19 +806,8 @@ class Traffic(Strict):
     @classmethod
     def _there(cls, trace: str, info: ValidationInfo) -> str:
         """The file's whole path, so that it means the same wherever the scenario goes."""
-        if trace == "model":
-            return trace
-        path = (info.context or {}).get(FOLDER, Path.cwd()) / trace
-        try:
-            there = path.is_file()
-        except ValueError:  # a path with a null byte
-            there = False
-        if not there:
-            raise ValueError(
-                f"{path} is not a file; give 'model' or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv "
-                "(a relative path is relative to the scenario's folder)"
-            )
-        return str(path.resolve())
+        others = "'model' or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv"
+        return trace if trace == "model" else str(existing_file(trace, _folder_of(info), others))
 
 
 def _some_links(links: Any) -> Any:
@@ -859,39 +830,32 @@ class Flow(Strict):
     start_s: NonNegative = Field(
         0.0, description="when iperf3 starts; its first data leaves some base RTTs later, as start says"
     )
-    start: Literal["in-turn", "together"] = Field(
+    start: Literal["in-turn", "together"] = _later(
         "in-turn",
         description="in-turn: as iperf3 -P does it, which opens the connections of a group one after another and sends nothing before "
         "the last is open, so that data begins (count + 4) RTTs after start_s (with more than 128 flows of one RTT: 132); together: all "
         "at once, 5 RTTs after start_s however many there are. Flows with bytes or with RTTs of their own begin after 5 RTTs either way. "
         "Queues on the path, and lost packets, come on top",
-        exclude_if=lambda value: value == "in-turn",  # points that do not have it keep their names
     )
     stop_s: Positive | None = Field(None, description="default: the end of the run")
     bytes: Annotated[int, Field(gt=0, le=10**15)] | None = Field(
         None, description="size of each flow; default: unlimited"
     )
     rtt_ms: RttValue | None = Field(None, description="default: network.rtt_ms")
-    rtts_ms: Annotated[list[RttMs], Field(min_length=1, max_length=1000)] | None = Field(
-        None,
-        description="base RTT of each of the count flows, in place of rtt_ms",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    rtts_ms: Annotated[list[RttMs], Field(min_length=1, max_length=1000)] | None = _later(
+        description="base RTT of each of the count flows, in place of rtt_ms"
     )
     direction: Literal["forward", "reverse"] = Field(
         "forward", description="reverse: against the others, through a bottleneck of the same kind"
     )
-    links: Annotated[str, BeforeValidator(_some_links, json_schema_input_type=int | str)] | None = Field(
-        None,
+    links: Annotated[str, BeforeValidator(_some_links, json_schema_input_type=int | str)] | None = _later(
         description="which of network.links its data crosses: a number, or the first and the last (0-2); the first of all is 0; "
-        "default: all",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+        "default: all"
     )
     traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
-    ecn: Annotated[Literal["off", "on", "accurate"], Switch] | None = Field(
-        None,
+    ecn: Annotated[Literal["off", "on", "accurate"], Switch] | None = _later(
         description="what the group's senders ask for, of what hosts.ecn allows: off: no ECN; on: the ECN of RFC 3168, where the "
-        "hosts' is accurate; default: hosts.ecn",
-        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+        "hosts' is accurate; default: hosts.ecn"
     )
     params: dict[str, int | float | str | bool] = Field(
         {},

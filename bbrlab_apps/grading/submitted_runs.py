@@ -25,8 +25,7 @@ from bbrlab.results.digest import summary_digest
 from bbrlab.results.nested import MISSING, Difference, differences, in_words, is_number, leaves
 from bbrlab.results.run_folder import RunFolder, checked_summary
 from bbrlab.run.conditions import CONDITIONS
-from bbrlab.run.guest_code import always_loaded, guest_code
-from bbrlab.run.manifest import git_state, plan_digest
+from bbrlab.run.manifest import always_loaded, git_state, guest_code, plan_digest
 from bbrlab.run.output import ACKS, LOG, MANIFEST, SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point

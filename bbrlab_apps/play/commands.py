@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bbrlab.base import paths
-from bbrlab.cli.app import (
-    Captured,
-    CcaSources,
-    Overrides,
-    ScenarioFile,
-    Snaplen,
-    app,
-    overrides_of,
-)
+from bbrlab.cli.app import Captured, CcaSources, Overrides, ScenarioFile, Snaplen, app, overrides_of
 from bbrlab.experiment.plan_types import SNAPLEN
 from bbrlab_apps.play.terminal import VIEW_COLUMNS, VIEW_LINES, stop_printing
 

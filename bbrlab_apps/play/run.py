@@ -10,7 +10,6 @@ from pathlib import Path
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.base.scratch import scratch_folder, scratch_parent
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.machine import process
 from bbrlab.experiment.plan import Plan, make_plan
@@ -23,7 +22,7 @@ from bbrlab.run.compatibility import check_parameters, kernel_for
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
-from bbrlab.run.output import LOG, PLAYED, PROMPT_FILES, PROMPT_LOG, result_folder, write_results
+from bbrlab.run.output import LOG, PLAYED, PROMPT_FILES, PROMPT_LOG, result_folder, workspace, write_results
 from bbrlab.scenario.point import Point
 from bbrlab_apps.play.node_files import keep_files
 from bbrlab_apps.play.playable import RATE_MBIT_MAX, RTT_MS_MAX, playable
@@ -103,9 +102,8 @@ def play_point(
         check_parameters(begun, kernel)
         add_capture(plan.content, begun, capture)
         marks: dict[str, float] = {}
-        parent = scratch_parent()
         try:
-            with scratch_folder() as scratch:
+            with workspace(kept) as scratch:
                 folder = write_inputs(scratch, plan)
                 player.on_begin(folder, Played(begun.scenario, plan))
                 ready = time.monotonic()
@@ -140,9 +138,5 @@ def play_point(
                 captures = write_captures(out, folder, plan.content, report, report["duration_ns"])
                 write_results(out, summary, tables, manifest, marks, start, captures)
                 return summary
-        except OSError as error:
-            kept.discard()
-            place = files.place_of(error, out, parent)
-            raise files.explain(error, place, "or set TMPDIR to another folder" if place == parent else "") from None
         finally:
             player.link.close()

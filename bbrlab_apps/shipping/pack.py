@@ -30,7 +30,7 @@ from bbrlab.results.seeds import seeds_needed
 from bbrlab.results.shipped import CHECKS, FORMAT, RUNS, Failed, Manifest, Version, is_shipped, shipped_figures
 from bbrlab.results.tables import read_figure, table_of_rows
 from bbrlab.run.conditions import CONDITIONS
-from bbrlab.run.guest_code import always_loaded
+from bbrlab.run.manifest import always_loaded
 from bbrlab.run.output import SUMMARY
 from bbrlab_apps.shipping.accepted_failures import AcceptedFailure, failed_runs
 from bbrlab_apps.shipping.finished_run import FinishedRun, check_frame, load_all, run_frame

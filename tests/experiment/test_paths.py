@@ -13,7 +13,7 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.measure.checks.check import VIRTUAL_TIME
-from bbrlab.measure.checks.policer import policer_checks
+from bbrlab.measure.checks.path import policer_checks
 from bbrlab.run.capture import Capture
 from bbrlab.run.output import BOTTLENECK, RECEIVERS, SENDERS
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME

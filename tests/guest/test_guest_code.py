@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.run.guest_code import ON_DEMAND, always_loaded, guest_code
+from bbrlab.run.manifest import ON_DEMAND, always_loaded, guest_code
 from tests.workload.test_short_flows import guest_module
 
 

@@ -20,9 +20,8 @@ from bbrlab.experiment.machine.strain import Gauge, Strain
 from bbrlab.kernel import probe
 from bbrlab.kernel.built import get_kernel
 from bbrlab.measure.checks.check import failed_of
-from bbrlab.measure.checks.real_time import real_time_checks
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.real_time import real_time_entry
+from bbrlab.measure.real_time import real_time_checks, real_time_entry
 from bbrlab.publish.compare import NOT_COMPARED, POINTS
 from bbrlab.run import compatibility
 from bbrlab.scenario.load import load_scenario, points_of

@@ -713,15 +713,15 @@ def test_yaml_that_is_more_than_data(tmp_path, text, words):
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("020", "020: a number has no leading 0 (write 20)"),
-        ("0100.5", "no leading 0 (write 100.5)"),
-        ("-08", "no leading 0 (write -8)"),
-        ("1:30", "no colon; a time is in seconds (write 90, if"),
-        ("1:02:03.5", "write 3723.5"),
-        ("0x1F", "decimal (write 31)"),
-        ("0o17", "decimal (write 15)"),
-        ("0b11", "decimal (write 3)"),
-        ("1_000", "no _ in it (write 1000)"),
+        ("020", "020: a number has no leading 0"),
+        ("0100.5", "0100.5: a number has no leading 0"),
+        ("-08", "-08: a number has no leading 0"),
+        ("1:30", "no colon; a time is in seconds"),
+        ("1:02:03.5", "no colon"),
+        ("0x1F", "a number is decimal"),
+        ("0o17", "a number is decimal"),
+        ("0b11", "a number is decimal"),
+        ("1_000", "no _ in it"),
         (".inf", "a number is finite"),
         ("-.INF", "a number is finite"),
         (".nan", "a number is finite"),
@@ -730,7 +730,7 @@ def test_yaml_that_is_more_than_data(tmp_path, text, words):
     ],
 )
 def test_numbers_that_two_readers_take_for_two(tmp_path, typed, words):
-    """In a file, in a list of it, on the command line: refused, with what to write."""
+    """In a file, in a list of it, on the command line: refused, with the rule."""
     for text in (f"name: a\nnetwork: {{rate_mbit: {typed}}}\n", f"name: a\nsweep: {{network.rtt_ms: [1, {typed}]}}\n"):
         assert words in refused(tmp_path, text) and "s.yaml:2:" in refused(tmp_path, text)
     with pytest.raises(UserError) as caught:

@@ -12,10 +12,7 @@ from bbrlab.cli.app import app
 
 
 @app.command(hidden=True)
-def predict(
-    point: Path,
-    files: Annotated[list[str], typer.Argument(metavar="KIND=FILE...")],
-) -> None:
+def predict(point: Path, files: Annotated[list[str], typer.Argument(metavar="KIND=FILE...")]) -> None:
     """Say what models say of one point, each kind of prediction into a file of its own (used by the workflow)."""
     from bbrlab.models.predictions import KINDS, write_prediction
     from bbrlab.scenario.point_files import read_point

@@ -19,15 +19,11 @@ def point(
     cca_source: CcaSources = None,
 ) -> None:
     """Run one point of a campaign (used by the workflow)."""
-    from bbrlab.measure.checks.check import failed_of
+    from bbrlab.measure.checks.check import failure_words
     from bbrlab.run.run import run_point
     from bbrlab.scenario.point_files import read_point
 
     sources = tuple(cca_source or ())
     summary = run_point(read_point(file, sources), seed, out, kernel_name=kernel, sources=sources, die_with_parent=True)
-    failed = [c["name"] for c in failed_of(summary["checks"])]
-    if failed:
-        typer.echo(
-            f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages",
-            err=True,
-        )
+    if words := failure_words(summary["checks"]):
+        typer.echo(f"bbrlab: {out}: {words}", err=True)

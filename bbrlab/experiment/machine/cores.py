@@ -75,6 +75,30 @@ def waiting_words(since_s: float, who: Sequence[str]) -> str:
     return f"waiting for a free core{since} ({', '.join(who)})"
 
 
+def _take(folder: Path, core: int) -> int | None:
+    """The handle of a core's lock, which is held until it is closed; None if somebody has it."""
+    try:
+        handle = open_lock(folder / f"core-{core}.lock")
+    except OSError as error:
+        raise UserError(f"{folder}/core-{core}.lock: {error.strerror or error}; remove it and start again") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def owners() -> list[str]:
+    """The processes that hold the cores (holders()); empty if one is free, which is locked for an instant to see that."""
+    folder, cores = lock_folder(), sorted(os.sched_getaffinity(0))
+    for core in cores:
+        if (handle := _take(folder, core)) is not None:
+            os.close(handle)
+            return []
+    return holders(folder, cores)
+
+
 @contextlib.contextmanager
 def one_core(
     on_wait: Callable[[str], None] = lambda text: None, may_wait: Callable[[], None] = lambda: None
@@ -91,16 +115,7 @@ def one_core(
     tell_s = start + TELL_AFTER_S
     while True:
         for core in cores:
-            try:
-                handle = open_lock(folder / f"core-{core}.lock")
-            except OSError as error:
-                raise UserError(
-                    f"{folder}/core-{core}.lock: {error.strerror or error}; remove it and start again"
-                ) from None
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(handle)
+            if (handle := _take(folder, core)) is None:
                 continue
             try:
                 os.ftruncate(handle, 0)

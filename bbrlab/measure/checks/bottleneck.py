@@ -111,10 +111,7 @@ def queue_checks(scenario: Scenario, bottleneck: str, queue: Queue, tolerance: T
     if trace is not None:
         possible = (np.diff(trace.count(times)) * trace.bytes * 8e-6)[busy].sum()
         if not possible:
-            return [
-                peak,
-                not_checked(names[1], 1.0, "no time to send lies in an interval with a queue at both ends"),
-            ]
+            return [peak, not_checked(names[1], 1.0, "no time to send lies in an interval with a queue at both ends")]
     measured = float(carried.sum() / possible)
     how = "bytes carried while the queue was busy, over what the rate allows"
     stretches = busy[0] + int((busy[1:] & ~busy[:-1]).sum())

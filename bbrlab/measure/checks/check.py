@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import cast
 
 from typing_extensions import TypedDict
 
@@ -74,13 +75,7 @@ class CheckEntry(TypedDict):
 
 def entry_of(check: Check) -> CheckEntry:
     """A check for summary.json."""
-    return {
-        "name": check.name,
-        "asked": check.asked,
-        "measured": check.measured,
-        "ok": check.ok,
-        "detail": check.detail,
-    }
+    return cast(CheckEntry, asdict(check))
 
 
 def not_checked(name: str, asked: float | None, why: str, measured: float | None = None) -> Check:
@@ -101,6 +96,12 @@ def kind_of(name: str) -> str:
 def failed_of(checks: Iterable[CheckEntry]) -> list[CheckEntry]:
     """The checks of a summary.json that failed; a run without one is sound."""
     return [c for c in checks if c["ok"] is False]
+
+
+def failure_words(checks: Iterable[CheckEntry]) -> str:
+    """Which self-checks failed, and what comes of it; empty if none did."""
+    failed = ", ".join(c["name"] for c in failed_of(checks))
+    return failed and f"self-checks failed: {failed}; the run is marked and left out of averages"
 
 
 def left_out_of(checks: Iterable[CheckEntry]) -> list[CheckEntry]:

@@ -59,13 +59,5 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
                             f"{lost} of {offered} packets {scenario.network.loss_place} the bottleneck"))  # fmt: skip
     elif changing:
         checks.append(stepwise_loss_check(scenario, plan, report))
-    checks.append(
-        Check(
-            "drops_elsewhere",
-            0,
-            elsewhere,
-            elsewhere == 0 and not uncounted,
-            "; ".join([*places, *uncounted]) or "packets dropped anywhere but at the bottleneck",
-        )
-    )
-    return checks
+    detail = "; ".join([*places, *uncounted]) or "packets dropped anywhere but at the bottleneck"
+    return [*checks, Check("drops_elsewhere", 0, elsewhere, elsewhere == 0 and not uncounted, detail)]

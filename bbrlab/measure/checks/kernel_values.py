@@ -189,25 +189,13 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
             "flow_limit_packets": about("network.qdisc.flow_limit_packets", qdisc.flow_limit_packets or packets),
         }
     aqm = CODEL_STEP_US if qdisc.kind in ("codel", "fq_codel") else AQM_STEP_US
-    for name, asked, step in (
-        ("target", qdisc.target_ms, aqm),
-        ("interval", qdisc.interval_ms, aqm),
-        ("ce_threshold", qdisc.ce_threshold_ms, aqm),
-        ("rtt", qdisc.rtt_ms, aqm),
-        ("step_threshold", qdisc.step_threshold_ms, 0),
-        ("tupdate", qdisc.tupdate_ms, TUPDATE_STEP_US[own_machine]),
-    ):
-        if asked is not None:
-            values[f"{name}_us"] = about(f"network.qdisc.{name}_ms (us)", 1000 * asked, step)
-    for name, number in (
-        ("ecn", qdisc.ecn),
-        ("alpha", qdisc.alpha),
-        ("beta", qdisc.beta),
-        ("flows", qdisc.flows),
-        ("coupling", qdisc.coupling),
-        ("quantum_bytes", qdisc.quantum_bytes),
-    ):
-        if number is not None:
+    steps = dict.fromkeys(("target", "interval", "ce_threshold", "rtt"), aqm)
+    steps |= {"step_threshold": 0.0, "tupdate": TUPDATE_STEP_US[own_machine]}
+    for name, step in steps.items():
+        if (asked_ms := getattr(qdisc, f"{name}_ms")) is not None:
+            values[f"{name}_us"] = about(f"network.qdisc.{name}_ms (us)", 1000 * asked_ms, step)
+    for name in ("ecn", "alpha", "beta", "flows", "coupling", "quantum_bytes"):
+        if (number := getattr(qdisc, name)) is not None:
             values[name] = about(f"network.qdisc.{name}", number)
     return qdisc.kind, values
 
@@ -327,17 +315,11 @@ def ports_wanted(scenario: Scenario, plan: Plan, network: Network, devices: set[
         if device not in ports and (devices is None or device in devices):
             yield Wanted(device, "netem", "2:", "root", base | nothing | losses)
     if network.data_path and (late := network.data_path.reordering):
-        values = (
-            base
-            | nothing
-            | {
-                "gap": about("gap", 1),
-                "delay_us": about("network.data_path.reordering.late_ms (us)", 1000 * late.late_ms, NETEM_STEP_US),
-                "at_once": about(
-                    "network.data_path.reordering.share (of packets that are not late)", 1 - late.share, LOSS_STEP
-                ),
-            }
-        )
+        on_time = "network.data_path.reordering.share (of packets that are not late)"
+        values = base | nothing | {
+            "gap": about("gap", 1), "at_once": about(on_time, 1 - late.share, LOSS_STEP),
+            "delay_us": about("network.data_path.reordering.late_ms (us)", 1000 * late.late_ms, NETEM_STEP_US),
+        }  # fmt: skip
         late_devices = {f"{h['side']}-{h['switch']}" for h in hosts if h["receives"]}
         for device in sorted(late_devices if devices is None else late_devices.intersection(devices)):
             yield Wanted(device, "netem", "2:", "root", values)
@@ -413,15 +395,8 @@ def _host_qdiscs(scenario: Scenario, plan: Plan, name: str) -> list[Wanted]:
     if not plan.content[
         "own_machine"
     ]:  # it lets packets go as the lab's kernels do by themselves (mininet/dumbbell.py)
-        return [
-            Wanted(
-                device,
-                "netem",
-                "",
-                "root",
-                {"delay_us": about("delay at the sender's interface (us)", 1.0, NETEM_STEP_US)},
-            )
-        ]
+        delay = about("delay at the sender's interface (us)", 1.0, NETEM_STEP_US)
+        return [Wanted(device, "netem", "", "root", {"delay_us": delay})]
     if scenario.hosts.pacing != "fq":
         return []
     return [Wanted(device, "fq", "", "root", {k: about(f"{k} of the sender's fq", v) for k, v in FQ_PACING.items()})]
