@@ -61,7 +61,7 @@ def google_trace(trace: str) -> pd.DataFrame:
     state = word.where(table["version"] > 0, by_gain).map(STATES.index, na_action="ignore").astype(float)
     none = table["inflight_hi"] == 2**32 - 1
     return table.assign(
-        bbr_state=state.mask(table["pacing_gain"] == 0),
+        bbr_state=state.where(table["pacing_gain"] > 0),
         bbr_inflight_hi=table["inflight_hi"].astype(float).mask(none, np.inf),
     )
 

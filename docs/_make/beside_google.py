@@ -191,7 +191,8 @@ def _loss_words(row: dict[Hashable, Any]) -> str:
 
 def _queue_words(row: dict[Hashable, Any]) -> str:
     late = f", the second {row['second_starts_s']:g} s later" if row["figure"] == DELAYED else ""
-    return f"two flows, {row['rtt_ms']:g} ms, {row['buffer_bdp']:g} BDP{late}: queue in RTTs"
+    paced = "" if str(row["figure"]).startswith("bless2025") else ", paced by TCP"
+    return f"two flows, {row['rtt_ms']:g} ms, {row['buffer_bdp']:g} BDP{late}{paced}: queue in RTTs"
 
 
 def traces_table(states: pd.DataFrame) -> str:
