@@ -120,7 +120,7 @@ def uml_that_reads_everything(job):
 def run_on_a_machine(tmp_path_factory):
     """Run `bbrlab run SCENARIO --backend host` as root of a machine of its own; returns its folder for output."""
 
-    def go(before="", status=0, **changes):
+    def go(before="", status=0, ip_version=4, **changes):
         scratch = tmp_path_factory.mktemp("machine")
         (scratch / "guest").mkdir()
         (scratch / "out").mkdir()
@@ -130,8 +130,9 @@ def run_on_a_machine(tmp_path_factory):
         (scratch / "out/scenario.yaml").write_text(yaml.safe_dump(scenario_dict(**changes)))
         iperf3_library.library_folder()  # compiled here: the machine has the repository read-only
         job = process.Job(
-            scratch=scratch, seed=1, memory_bytes=1 << 30, arguments=[], log=scratch / "log", watchdog_s=300
-        )
+            scratch=scratch, seed=1, memory_bytes=1 << 30, arguments=[], log=scratch / "log", watchdog_s=300,
+            ip_version=ip_version,
+        )  # fmt: skip
         process.run(job, uml_that_reads_everything(job))
         return scratch / "out"
 
@@ -167,6 +168,17 @@ def test_the_machine_itself(run_on_a_machine, run_scenario):
     assert there.summary["bottleneck"]["utilisation"] == pytest.approx(
         here.summary["bottleneck"]["utilisation"], abs=0.01
     )
+
+
+@pytest.mark.guest
+def test_ipv6_on_the_machine_itself(run_on_a_machine):
+    """On a machine with IPv6, but not on new interfaces: the switches' ports would send packets of their own."""
+    before = "echo 0 >/proc/sys/net/ipv6/conf/all/disable_ipv6; sysctl net.ipv6.conf.default.disable_ipv6=1;"
+    out = run_on_a_machine(before=before, ip_version=6, network__ip_version=6, **MIX)
+    there = Result(out / "result")
+    assert there.failed == [] and there.check("ip_version")["measured"] == 6
+    assert there.summary["bottleneck"]["utilisation"] == pytest.approx(1428 / 1514, abs=0.01)
+    assert nothing_is_left(out)
 
 
 @pytest.mark.guest
