@@ -225,7 +225,7 @@ def test_the_checks_that_are_explained_are_made():
     text = TROUBLE.read_text(encoding="utf-8")
     table = text.split("| check |")[1].split("\n\n")[0]
     names = [n for row in table.splitlines()[2:] for n in re.findall(r"`(\w+)`", row.split("|")[1])]
-    code = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "bbrlab/measure/checks").glob("*.py"))
+    code = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "bbrlab/measure").rglob("*.py"))
     assert len(names) > 4 and [n for n in names if f'"{n}"' not in code] == []
 
 
