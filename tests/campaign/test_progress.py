@@ -37,12 +37,10 @@ class Clock:
         return self.now_s
 
 
-def test_what_is_left_follows_what_it_took(figure, monkeypatch):
+def test_what_is_left_follows_what_it_took(figure):
     clock = Clock()
-    monkeypatch.setattr(Progress, "_cost", lambda self, key: Cost(virtual_s=3600, core_s=10))
-    campaign = Progress({figure.id: figure}, cores=2, clock=clock)
     keys = [(figure.id, "p", seed) for seed in range(1, 101)]
-    campaign.plan(keys)
+    campaign = Progress({figure.id: figure}, 2, clock, dict.fromkeys(keys, Cost(virtual_s=3600, core_s=10)))
     assert campaign.left_s == 500, "nothing is known yet but the estimate: 100 runs of 10 s on 2 cores"
     clock.now_s = 100
     for key in keys[:10]:
