@@ -47,7 +47,7 @@ def check_config(name: str, wanted: str, settings: Iterable[str], tree: Path, or
     if not lost:
         return
     own = set(settings)
-    problems = []
+    problems, depends = [], False
     for line in lost:
         option = _option_of(line)
         defined = list(_definitions(tree, option.removeprefix("CONFIG_")))
@@ -58,6 +58,7 @@ def check_config(name: str, wanted: str, settings: Iterable[str], tree: Path, or
         ):
             problems.append(f"{line}: takes y or n ({defined[0][0]})")
         else:
+            depends = True
             on = [text for file, text in defined for text in _depends(text)]
             why = (
                 f"it depends on {' and on '.join(dict.fromkeys(on))}"
@@ -65,12 +66,12 @@ def check_config(name: str, wanted: str, settings: Iterable[str], tree: Path, or
                 else "something else that is on or off decides it"
             )
             problems.append(f"{line}: did not survive ({why}; {defined[0][0]})")
-    own_lost = any(_option_of(line) in own for line in lost)
-    what = (
-        "give with --option what they depend on"
-        if own_lost
-        else "these are of kernels/options/: add what they depend on"
-    )
+    if not depends:
+        what = "correct them"
+    elif any(_option_of(line) in own for line in lost):
+        what = "give with --option what they depend on"
+    else:
+        what = "these are of kernels/options/: add what they depend on"
     raise UserError(f"kernel {name}: options that are not possible: {'; '.join(problems)}; {what}, or leave them out")
 
 

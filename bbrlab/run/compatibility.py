@@ -112,6 +112,10 @@ def _check_ip_version(point: Point, kernel: Kernel) -> None:
     if version == IP_VERSION or (has_ipv6(kernel) if kernel.image else IPV6_HERE.is_dir()):
         return
     kernels = load_specs().kernels
+    if not kernel.image:
+        raise UserError(
+            f"{point.scenario.name}: network.ip_version {version}: this machine has no IPv6 ({IPV6_HERE} is missing); load its module (modprobe ipv6), or use 4"
+        )
     arch = kernels[kernel.name].arch if kernel.name in kernels else BACKENDS["uml"]
     have = ", ".join(name for name, spec in kernels.items() if IPV6_OPTIONS in spec.options and spec.arch == arch)
     raise UserError(

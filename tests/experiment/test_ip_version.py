@@ -98,7 +98,7 @@ def test_this_machines_own_kernel_must_have_it(monkeypatch, tmp_path):
     monkeypatch.setattr("bbrlab.run.compatibility.IPV6_HERE", tmp_path)
     check_parameters(point(), own)
     monkeypatch.setattr("bbrlab.run.compatibility.IPV6_HERE", tmp_path / "nowhere")
-    with pytest.raises(UserError, match="kernel host has no IPv6"):
+    with pytest.raises(UserError, match="this machine has no IPv6"):
         check_parameters(point(), own)
 
 
