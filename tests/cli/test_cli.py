@@ -58,8 +58,8 @@ def sections() -> dict[str, str]:
     return {s.splitlines()[0]: s for s in reference.command_line().split("\n## ")[1:] if s.startswith("bbrlab ")}
 
 
-def test_the_page_on_scripts_names_every_command_with_json():
-    page = (paths.ROOT / "docs" / "howto" / "scripts.md").read_text(encoding="utf-8")
+def test_the_reference_names_every_command_with_json():
+    page = (paths.ROOT / "docs" / "reference" / "command_line.md").read_text(encoding="utf-8")
     told = page.split("`--json` prints")[1].split("\n\n")[0]
     with_json = {name.removeprefix("bbrlab ") for name, text in sections().items() if "`--json`" in text}
     assert set(re.findall(r"`([a-z0-9]+(?: [a-z0-9]+)?)`", told)) == with_json and len(with_json) > 10
