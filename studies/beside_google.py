@@ -171,16 +171,16 @@ def make_shares(folder: Path) -> None:
     for figure, cells in published_table("google/shares").groupby("figure"):
         study = plan(folder, share_scenario(str(figure), cells))
         key = kernel_of(study, None, (), typer.echo).key
-        known = published_table("google/ours").set_index([*CELL, "seed"])["source"].str.contains(key)
+        of_this_kernel = published_table("google/ours").set_index([*CELL, "seed"])["source"].str.contains(key)
 
-        def is_known(run: Run, known: pd.Series = known) -> bool:
-            return bool(known.get((run.figure, *(run.point.values[field] for field in PANEL_KEYS), run.seed), False))
+        def has_row(run: Run, rows: pd.Series = of_this_kernel) -> bool:
+            return bool(rows.get((run.figure, *(run.point.values[field] for field in PANEL_KEYS), run.seed), False))
 
         def write(study: Study = study) -> None:
             rows = first_groups(study).rename(columns=PANEL_KEYS)
             add(rows.round({"share_of_capacity": 4}), "ours", [*CELL, "seed"], ["share_of_capacity", *SOURCE])
 
-        make(study, sorted(study.runs, key=is_known), write)
+        make(study, sorted(study.runs, key=has_row), write)
 
 
 def main() -> None:

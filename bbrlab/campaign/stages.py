@@ -51,7 +51,7 @@ STAGES = {
     "pages": Stage(("bbrlab.cli.stages.pages",), (*_JUDGED, "bbrlab_apps/site/templates"), notebooks=True),
     "site": Stage(("bbrlab_apps.site.commands",), (*_JUDGED, "bbrlab_apps/site/static", "bbrlab_apps/site/templates")),
 }
-FOR_READERS = {"description", "help"}  # keywords of a field and of an option
+FOR_READERS = {"Field": "description", "Option": "help", "Argument": "help"}  # keywords of a field and of an option
 LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Python and numba leave beside them
 
 
@@ -239,13 +239,14 @@ class _Stripped(ast.NodeTransformer):
         ):
             del node.body[0]
         if isinstance(node, ast.Call):
-            node.keywords = [k for k in node.keywords if not _is_for_readers(k)]
+            text = FOR_READERS.get(ast.unparse(node.func).rpartition(".")[2])
+            node.keywords = [k for k in node.keywords if k.arg != text or not _is_text(k.value)]
         self.generic_visit(node)
         return node
 
 
-def _is_for_readers(keyword: ast.keyword) -> bool:
-    return keyword.arg in FOR_READERS and isinstance(keyword.value, (ast.Constant, ast.JoinedStr))
+def _is_text(value: ast.expr) -> bool:
+    return isinstance(value, (ast.Constant, ast.JoinedStr))
 
 
 def _number_locals(tree: ast.Module, others: set[str]) -> None:
