@@ -5,7 +5,13 @@ from shlex import quote
 from bbrlab.base import paths
 from bbrlab.base.paths import name_of
 from bbrlab.campaign.plan import MODELS
-from bbrlab.campaign.snakefile import code_file, code_of, runs_by, seed_request_file, seeds_file
+from bbrlab.campaign.snakefile import (
+    code_file,
+    code_of,
+    runs_by,
+    seed_request_file,
+    seeds_file,
+)
 
 SCALE = PLAN.scale
 KERNEL = PLAN.kernel or ""
