@@ -23,15 +23,11 @@ DAY_S = 86400
 
 @dataclass(frozen=True)
 class Entry:
-    """What the cache holds of one job.
-
-    Attributes:
-        used_s: when one of them was last read or written, in s since 1970; a file system without access times tells when
-            it was written.
-    """
+    """What the cache holds of one job."""
 
     files: tuple[Path, ...]
     size_bytes: int
+    # When one of them was last read or written, in s since 1970; a file system without access times tells when it was written
     used_s: float
 
 
@@ -108,16 +104,11 @@ def linked(results: Path) -> set[Path]:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What pruning did, or would do.
-
-    Attributes:
-        kept_linked: entries that would go, were results not linked to them.
-        left: entries that stay, these among them.
-    """
+    """What pruning did, or would do."""
 
     removed: list[Entry]
-    kept_linked: list[Entry]
-    left: list[Entry]
+    kept_linked: list[Entry]  # entries that would go, were results not linked to them
+    left: list[Entry]  # entries that stay, these among them
 
 
 def prune(

@@ -20,25 +20,20 @@ MANY_CORES = 16
 
 @dataclass(frozen=True)
 class Forecast:
-    """One figure of a campaign, or the sum of several.
-
-    Attributes:
-        points, seeds: how many, seeds of each point to begin with.
-        runs, done: of those seeds; how many of them are there already.
-        more_runs: at most so many more seeds may follow, of points that claims read, where these need them.
-        virtual_s: testbed time of all runs.
-        left_core_s, left_bytes: real time on one core, and disk, of what is left.
-    """
+    """One figure of a campaign, or the sum of several."""
 
     figure: str
+    # points, seeds: how many, seeds of each point to begin with
     points: int
     seeds: int
+    # runs, done: of those seeds; how many of them are there already
     runs: int
     done: int
-    more_runs: int
+    more_runs: int  # at most so many more seeds may follow, of points that claims read, where these need them
     more_core_s: float
     more_bytes: float
-    virtual_s: float
+    virtual_s: float  # testbed time of all runs
+    # left_core_s, left_bytes: real time on one core, and disk, of what is left
     left_core_s: float
     left_bytes: float
 

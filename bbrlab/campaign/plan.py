@@ -25,55 +25,33 @@ MODELS = "models"  # the group of the models' jobs
 
 @dataclass(frozen=True)
 class PlannedPoint:
-    """A point of a figure, and what one run of it takes.
+    """A point of a figure, and what one run of it takes."""
 
-    Attributes:
-        trials: seeds to begin with.
-        more_seeds: at most so many more, where claims may ask for them.
-        virtual_s: testbed time.
-        core_s: expected real time on one core.
-        disk_bytes: expected size of the run's folder.
-        guest_mb: memory that the guest may grow to, in MB.
-        memory_mb: the same with the host's processes: what a scheduler is told.
-        runtime_min: minutes after which a scheduler may end it.
-        group: of runs with which it may share a scheduler's job; None for a long one.
-    """
-
-    trials: int
-    more_seeds: int
-    virtual_s: float
-    core_s: float
-    disk_bytes: float
-    guest_mb: int
-    memory_mb: int
-    runtime_min: int
-    group: str | None
+    trials: int  # seeds to begin with
+    more_seeds: int  # at most so many more, where claims may ask for them
+    virtual_s: float  # testbed time
+    core_s: float  # expected real time on one core
+    disk_bytes: float  # expected size of the run's folder
+    guest_mb: int  # memory that the guest may grow to, in MB
+    memory_mb: int  # the same with the host's processes: what a scheduler is told
+    runtime_min: int  # minutes after which a scheduler may end it
+    group: str | None  # of runs with which it may share a scheduler's job; None for a long one
 
 
 @dataclass(frozen=True)
 class PlannedFigure:
-    """A figure at a scale.
+    """A figure at a scale."""
 
-    Attributes:
-        id: paper/name.
-        trials: seeds of each point to begin with, but for those that draw nothing.
-        points: by label.
-        own: {algorithm of one's own that its flows have: its C file}.
-        lacking: algorithms that the campaign's kernel does not have.
-        is_panel: whether it is one of N BBR flows against loss-based ones, with a published table (has_panel()).
-        predictions: {file: seconds that it takes}, what models say of its points where a page shows that.
-        judged_by: those files that claims read.
-        seed_request: what of the claims decides how many seeds it gets, as a file's content; None if it keeps what it begins with.
-    """
-
-    id: str
-    trials: int
-    points: dict[str, PlannedPoint]
-    own: dict[str, str]
-    lacking: list[str]
-    is_panel: bool
+    id: str  # paper/name
+    trials: int  # seeds of each point to begin with, but for those that draw nothing
+    points: dict[str, PlannedPoint]  # by label
+    own: dict[str, str]  # {algorithm of one's own that its flows have: its C file}
+    lacking: list[str]  # algorithms that the campaign's kernel does not have
+    is_panel: bool  # whether it is one of N BBR flows against loss-based ones, with a published table (has_panel())
+    # {file: seconds that it takes}, what models say of its points where a page shows that
     predictions: dict[str, float]
-    judged_by: list[str]
+    judged_by: list[str]  # those files that claims read
+    # What of the claims decides how many seeds it gets, as a file's content; None if it keeps what it begins with
     seed_request: str | None
 
     @property
@@ -100,30 +78,20 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """A campaign at a scale.
+    """A campaign at a scale."""
 
-    Attributes:
-        scale, kernel: kernel None: the default one.
-        code: {stage: hash of what decides its results} (stages.py).
-        identity: of the kernel: what decides it (bbrlab.kernel.built.kernel_identity()).
-        kernel_is_built: whether it only has to be recorded.
-        packages: versions of the Debian packages that guests use.
-        documents: files of the documentation that the site has.
-        others: files outside of the checkout that it depends on: own kernels, traces.
-        signature: of all that the plan was worked out from (signature_of()).
-    """
-
+    # scale, kernel: kernel None: the default one
     scale: str
     kernel: str | None
     figures: dict[str, PlannedFigure]
-    code: dict[str, str]
-    identity: str
-    kernel_is_built: bool
-    packages: str
+    code: dict[str, str]  # {stage: hash of what decides its results} (stages.py)
+    identity: str  # of the kernel: what decides it (bbrlab.kernel.built.kernel_identity())
+    kernel_is_built: bool  # whether it only has to be recorded
+    packages: str  # versions of the Debian packages that guests use
     shipped: list[str]
-    documents: list[str]
-    others: list[str]
-    signature: str
+    documents: list[str]  # files of the documentation that the site has
+    others: list[str]  # files outside of the checkout that it depends on: own kernels, traces
+    signature: str  # of all that the plan was worked out from (signature_of())
 
     @property
     def papers(self) -> list[str]:

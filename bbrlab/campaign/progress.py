@@ -25,18 +25,13 @@ class Cost(NamedTuple):
 
 @dataclass
 class Progress:
-    """Runs under way: of a campaign, a study, or a verification.
+    """Runs under way: of a campaign, a study, or a verification."""
 
-    Attributes:
-        figures: of a campaign all of the scale, by id.
-        planned: the runs of this campaign, done or not.
-        done, failed: those that are over; those of them whose self-checks failed.
-    """
-
-    figures: Mapping[str, PlannedFigure]
+    figures: Mapping[str, PlannedFigure]  # of a campaign all of the scale, by id
     cores: int
     clock: Callable[[], float] = time.monotonic
-    planned: dict[Key, Cost] = field(default_factory=dict)
+    planned: dict[Key, Cost] = field(default_factory=dict)  # the runs of this campaign, done or not
+    # done, failed: those that are over; those of them whose self-checks failed
     done: set[Key] = field(default_factory=set)
     failed: int = 0
     start_s: float = field(init=False)

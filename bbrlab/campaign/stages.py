@@ -25,17 +25,11 @@ FRAME = "bbrlab.cli.app"  # of the command line; it only passes words on
 
 @dataclass(frozen=True)
 class Stage:
-    """What decides a stage's results.
+    """What decides a stage's results."""
 
-    Attributes:
-        modules: of its commands; what they import, in functions too, is followed.
-        data: folders, files or patterns of them below the checkout.
-        notebooks: whether what notebooks import belongs to it. Their cells are inputs of the rules.
-    """
-
-    modules: tuple[str, ...]
-    data: tuple[str, ...]
-    notebooks: bool = False
+    modules: tuple[str, ...]  # of its commands; what they import, in functions too, is followed
+    data: tuple[str, ...]  # folders, files or patterns of them below the checkout
+    notebooks: bool = False  # whether what notebooks import belongs to it. Their cells are inputs of the rules
 
 
 # What is computed here by NumPy, SciPy and numba; of a run they make sums and percentiles only, which no version changes.
@@ -116,14 +110,10 @@ def _missing(place: Path, stage: str) -> UserError:
 
 @dataclass(frozen=True)
 class _Import:
-    """A name that a module takes from another one.
-
-    Attributes:
-        name: what is taken; empty for the module itself.
-    """
+    """A name that a module takes from another one."""
 
     module: str
-    name: str
+    name: str  # what is taken; empty for the module itself
     as_name: str
 
     @property
@@ -133,18 +123,13 @@ class _Import:
 
 @dataclass(frozen=True)
 class _Parsed:
-    """What a Python file does.
+    """What a Python file does."""
 
-    Attributes:
-        sha256: of its syntax tree without imports, docstrings, descriptions of fields and the names of local variables.
-        does_something: whether more is in it than a docstring and imports.
-        scripts: names of Python files beside it that it starts: Path(__file__).with_name("start.py").
-    """
-
+    # Of its syntax tree without imports, docstrings, descriptions of fields and the names of local variables
     sha256: str
-    does_something: bool
+    does_something: bool  # whether more is in it than a docstring and imports
     imports: tuple[_Import, ...]
-    scripts: tuple[str, ...]
+    scripts: tuple[str, ...]  # names of Python files beside it that it starts: Path(__file__).with_name("start.py")
 
     @property
     def modules(self) -> list[str]:

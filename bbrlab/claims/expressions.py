@@ -26,22 +26,15 @@ MAX_ARGUMENTS = 20
 
 @dataclass(frozen=True)
 class Function:
-    """A function of expressions.
-
-    Attributes:
-        arguments: their names, for messages; the last is repeatable if it ends in "...".
-        each: whether it gives a value for each point; else it makes one number of its arguments.
-        together: how many of the first arguments must have a value for each of the same points; -1: all of them.
-        numbers: names of the arguments that are one number each, never a series.
-        of_means: whether it is meant of the seeds' means and not of each seed, since the mean of a largest value is more than
-            the largest mean, and that of a root mean square holds the scatter of the seeds.
-    """
+    """A function of expressions."""
 
     compute: Callable[..., Value]
-    arguments: tuple[str, ...]
-    each: bool = False
-    together: int = 0
-    numbers: tuple[str, ...] = ()
+    arguments: tuple[str, ...]  # their names, for messages; the last is repeatable if it ends in "..."
+    each: bool = False  # whether it gives a value for each point; else it makes one number of its arguments
+    together: int = 0  # how many of the first arguments must have a value for each of the same points; -1: all of them
+    numbers: tuple[str, ...] = ()  # names of the arguments that are one number each, never a series
+    # Whether it is meant of the seeds' means and not of each seed, since the mean of a largest value is more than the largest
+    # mean, and that of a root mean square holds the scatter of the seeds
     of_means: bool = False
 
     @property

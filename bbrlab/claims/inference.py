@@ -17,19 +17,12 @@ LOOKS = 3  # how often a claim without a tolerance is looked at, at most, while 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The mean of some seeds' numbers.
+    """The mean of some seeds' numbers."""
 
-    Attributes:
-        mean: of the numbers.
-        half_width: of the interval by Student's t; 0 if all numbers are equal.
-        confidence: of that interval.
-        count: how many numbers.
-    """
-
-    mean: float
-    half_width: float
-    confidence: float
-    count: int
+    mean: float  # of the numbers
+    half_width: float  # of the interval by Student's t; 0 if all numbers are equal
+    confidence: float  # of that interval
+    count: int  # how many numbers
 
     @property
     def low(self) -> float:

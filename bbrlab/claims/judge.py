@@ -38,38 +38,28 @@ WIDE = "the interval is wider than what is expected: the seeds scatter too much 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the seeds say of a claim's numbers.
+    """What the seeds say of a claim's numbers."""
 
-    Attributes:
-        verdict: one of FINAL.
-        mean: over the seeds that have a number, of the part that decides; NaN without any.
-        low, high: its interval; NaN if there is none.
-        confidence: of that interval; NaN if there is none.
-        part: the label of the part that decides (Sample.labels).
-        p: the smallest error at which there could be a verdict, at most 1; NaN if nothing was tested: repeats are identical,
-            or too many seeds lack a number.
-        seeds, failed, without: how many there were, of how many a run failed, and how many had no finite number.
-        spread: DETERMINISTIC, EQUAL or "": why there is no interval.
-        settles: of what is inconclusive, how many seeds would settle it if mean and scatter stay as they are; NaN of others, infinite
-            if the mean is on the limit.
-        set_aside: points without enough runs, on whichever side of what is counted they are.
-        why: of what is inconclusive, why.
-    """
-
-    verdict: str
-    mean: float = math.nan
+    verdict: str  # one of FINAL
+    mean: float = math.nan  # over the seeds that have a number, of the part that decides; NaN without any
+    # low, high: its interval; NaN if there is none
     low: float = math.nan
     high: float = math.nan
-    confidence: float = math.nan
-    part: str = ""
+    confidence: float = math.nan  # of that interval; NaN if there is none
+    part: str = ""  # the label of the part that decides (Sample.labels)
+    # The smallest error at which there could be a verdict, at most 1; NaN if nothing was tested: repeats are identical, or too
+    # many seeds lack a number
     p: float = math.nan
+    # seeds, failed, without: how many there were, of how many a run failed, and how many had no finite number
     seeds: int = 0
     failed: int = 0
     without: int = 0
-    spread: str = ""
+    spread: str = ""  # DETERMINISTIC, EQUAL or "": why there is no interval
+    # Of what is inconclusive, how many seeds would settle it if mean and scatter stay as they are; NaN of others, infinite if the
+    # mean is on the limit
     settles: float = math.nan
-    set_aside: int = 0
-    why: str = ""
+    set_aside: int = 0  # points without enough runs, on whichever side of what is counted they are
+    why: str = ""  # of what is inconclusive, why
 
 
 def asks(claim: Claim, reached: Reach) -> bool:
@@ -163,19 +153,14 @@ def _tested(parts: Sequence[_Part], count: int) -> tuple[str, float, int]:
 
 @dataclass(frozen=True)
 class _Part:
-    """What the seeds say of one part.
+    """What the seeds say of one part."""
 
-    Attributes:
-        inside, outside: the smallest errors at which it is so.
-        distance: how far inside its mean is.
-        back: it is outside for a step against its trend.
-    """
-
+    # inside, outside: the smallest errors at which it is so
     inside: float
     outside: float
-    distance: float
+    distance: float  # how far inside its mean is
     spread: str = ""
-    back: bool = False
+    back: bool = False  # it is outside for a step against its trend
 
 
 def _part(expect: Expectation, measured: Sample, part: int, looks: int) -> _Part:
@@ -198,27 +183,20 @@ def _part(expect: Expectation, measured: Sample, part: int, looks: int) -> _Part
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a claim.
-
-    Attributes:
-        verdict: one of VERDICTS.
-        outcome: what the seeds say; of a claim that was partly run, for the time being; None if it was not run.
-        points, points_full: how many of its points were run, and how many it has at full.
-        shorter_s: length of its shortest run, if shorter than it must be.
-        stands: whether a final verdict is among those that stand when all claims are judged together; None: no verdict.
-        why: what keeps it from a verdict.
-        measurement: what it reads of the runs (measurement.py); empty if it was not run.
-    """
+    """What came of a claim."""
 
     claim: Claim
-    verdict: str
+    verdict: str  # one of VERDICTS
+    # What the seeds say; of a claim that was partly run, for the time being; None if it was not run
     outcome: Outcome | None = None
+    # points, points_full: how many of its points were run, and how many it has at full
     points: int = 0
     points_full: int = 0
-    shorter_s: float | None = None
+    shorter_s: float | None = None  # length of its shortest run, if shorter than it must be
+    # Whether a final verdict is among those that stand when all claims are judged together; None: no verdict
     stands: bool | None = None
-    why: str = ""
-    measurement: str = ""
+    why: str = ""  # what keeps it from a verdict
+    measurement: str = ""  # what it reads of the runs (measurement.py); empty if it was not run
 
     @property
     def interim(self) -> str:

@@ -33,22 +33,16 @@ MISSING_LARGEST = 0.2  # of a point's runs that may have failed or have no numbe
 
 @dataclass(frozen=True)
 class Reach:
-    """How much of a claim a scale has.
+    """How much of a claim a scale has."""
 
-    Attributes:
-        points: of each term, those that were run.
-        have, full: how many points that are, of all terms, and how many they have at full.
-        short_s: length of the shortest run, if that is too short for a verdict.
-        elsewhere_s: the window of a run that is not within the window at full, and this, if runs are long enough.
-        why: why nothing can be said, even for the time being; empty if something can.
-    """
-
-    points: dict[str, list[Point]]
+    points: dict[str, list[Point]]  # of each term, those that were run
+    # have, full: how many points that are, of all terms, and how many they have at full
     have: int
     full: int
-    short_s: float | None = None
+    short_s: float | None = None  # length of the shortest run, if that is too short for a verdict
+    # The window of a run that is not within the window at full, and this, if runs are long enough
     elsewhere_s: tuple[list[float], list[float]] | None = None
-    why: str = ""
+    why: str = ""  # why nothing can be said, even for the time being; empty if something can
 
     @property
     def final(self) -> bool:
@@ -127,32 +121,22 @@ class Sample:
     A part is what must be as expected by itself: a point of a series, a step of an order; else the one number. Each point has its own good
     runs (verdicts.md, "Runs that failed"): the first of every point make the first number, the second the second. Where the seed draws
     the flows of all points (draws_flows()), the runs of a seed make a number instead.
-
-    Attributes:
-        values: shape (most numbers of a part, parts), NaN where a part has no number. Of a claim of means (Claim.of_means): the
-            jackknife's pseudo-values, whose mean and scatter are those of the number.
-        seeds: shape (parts,): how many runs the point of each part has that lost most.
-        failed: of how many of these a run failed its self-checks.
-        without: how many more numbers are not finite.
-        identical: shape (parts,), whether every seed measured the same at all points of a part: repeats that say nothing of
-            chance.
-        resolution: shape (parts,), the smallest step that the number can take (resolution.py); infinite if none is known.
-        labels: what tells the parts apart; empty if there is one.
-        back: of a trend: the surest step against it.
-        back_label: that it is one, and between which points.
-        set_aside: points without enough runs, which were put on one side of what is counted (Sides).
     """
 
+    # Shape (most numbers of a part, parts), NaN where a part has no number. Of a claim of means (Claim.of_means): the jackknife's
+    # pseudo-values, whose mean and scatter are those of the number
     values: Array
-    seeds: Array
-    failed: Array
-    without: Array
+    seeds: Array  # shape (parts,): how many runs the point of each part has that lost most
+    failed: Array  # of how many of these a run failed its self-checks
+    without: Array  # how many more numbers are not finite
+    # Shape (parts,), whether every seed measured the same at all points of a part: repeats that say nothing of chance
     identical: Array
+    # Shape (parts,), the smallest step that the number can take (resolution.py); infinite if none is known
     resolution: Array
-    labels: tuple[str, ...] = ("",)
-    back: series.StepBack = series.StepBack()
-    back_label: str = ""
-    set_aside: int = 0
+    labels: tuple[str, ...] = ("",)  # what tells the parts apart; empty if there is one
+    back: series.StepBack = series.StepBack()  # of a trend: the surest step against it
+    back_label: str = ""  # that it is one, and between which points
+    set_aside: int = 0  # points without enough runs, which were put on one side of what is counted (Sides)
 
     def of_part(self, part: int) -> Array:
         """The numbers of a part: shape (numbers,)."""
@@ -166,14 +150,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class _Runs:
-    """The runs of a point.
-
-    Attributes:
-        for_all: one run stands for as many as are wanted: nothing random is drawn, and two measured the same.
-    """
+    """The runs of a point."""
 
     seeds: list[int]
     every: list[int]
+    # One run stands for as many as are wanted: nothing random is drawn, and two measured the same
     for_all: bool = False
 
     @property
@@ -264,17 +245,12 @@ def sample(
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a term's points, and what is known of each point by them, in the points' order.
-
-    Attributes:
-        same: whether all that was measured at a point is the same in every good run, of at least two.
-        utilisation: of the link, mean over the runs; NaN without any.
-    """
+    """The rows of a term's points, and what is known of each point by them, in the points' order."""
 
     table: pd.DataFrame
     runs: list[_Runs]
-    same: Array
-    utilisation: Array
+    same: Array  # whether all that was measured at a point is the same in every good run, of at least two
+    utilisation: Array  # of the link, mean over the runs; NaN without any
 
 
 def _rows(table: pd.DataFrame, chosen: list[Point]) -> _Rows:

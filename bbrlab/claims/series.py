@@ -33,14 +33,10 @@ def trend(values: Array, key: Array) -> float:
 
 @dataclass(frozen=True)
 class StepBack:
-    """The surest step against a trend.
+    """The surest step against a trend."""
 
-    Attributes:
-        p: one-sided, of all pairs of points together (Bonferroni), at most 1.
-        first, last: the places of its points in the series; -1 if there is no pair.
-    """
-
-    p: float = 1.0
+    p: float = 1.0  # one-sided, of all pairs of points together (Bonferroni), at most 1
+    # first, last: the places of its points in the series; -1 if there is no pair
     first: int = -1
     last: int = -1
 

@@ -30,20 +30,13 @@ from bbrlab.results.verdicts import (
 
 @dataclass(frozen=True)
 class Judgement:
-    """What came of a statement.
+    """What came of a statement."""
 
-    Attributes:
-        verdict: one of STATEMENT_VERDICTS.
-        as_read: of AS_READ, the readings that reproduce.
-        claims: those that count: no controls, no details, no copies.
-        copies: how many more ask the same of the same numbers.
-        unsure: claims with a verdict that the statement's error rate does not keep (Holm): they count as inconclusive.
-    """
-
-    verdict: str
-    as_read: tuple[str, ...]
-    claims: Sequence[Verdict]
-    copies: int
+    verdict: str  # one of STATEMENT_VERDICTS
+    as_read: tuple[str, ...]  # of AS_READ, the readings that reproduce
+    claims: Sequence[Verdict]  # those that count: no controls, no details, no copies
+    copies: int  # how many more ask the same of the same numbers
+    # Claims with a verdict that the statement's error rate does not keep (Holm): they count as inconclusive
     unsure: frozenset[str] = frozenset()
 
     @property

@@ -15,13 +15,9 @@ NOBODY_LISTENS = (errno.EPIPE, errno.EIO)  # a pipe without a reader, a terminal
 
 
 class _Raw(io.FileIO):
-    """A descriptor whose writes never fail: what was begun is done, and said at its end is what could not be written.
+    """A descriptor whose writes never fail: what was begun is done, and said at its end is what could not be written."""
 
-    Attributes:
-        error: the first one; what comes after it is dropped.
-    """
-
-    error: OSError | None = None
+    error: OSError | None = None  # the first one; what comes after it is dropped
 
     def write(self, data: Buffer, /) -> int:
         """Write, or drop it."""

@@ -33,18 +33,14 @@ SHORT_FLOWS_AT_ONCE = 64  # among how many the kernel's buffers are shared out
 
 @dataclass(frozen=True)
 class Plan:
-    """The guest's plan, and what is needed to read its results.
-
-    Attributes:
-        kernel_arguments: module parameters for the guest kernel's command line.
-        opportunities: {OpportunitiesPlan.file: its content}: the times at which a bottleneck may send.
-        workloads: {group: chunks of its short flows} (bbrlab.workload.chunks.COLUMNS).
-    """
+    """The guest's plan, and what is needed to read its results."""
 
     content: GuestPlan
     flows: list[FlowPlan]
-    kernel_arguments: list[str]
+    kernel_arguments: list[str]  # module parameters for the guest kernel's command line
+    # {group: chunks of its short flows} (bbrlab.workload.chunks.COLUMNS)
     workloads: dict[int, pd.DataFrame] = field(default_factory=dict)
+    # {OpportunitiesPlan.file: its content}: the times at which a bottleneck may send
     opportunities: dict[str, bytes] = field(default_factory=dict)
 
 

@@ -55,19 +55,13 @@ class PolicerPlan(TypedDict):
 
 
 class OpportunitiesPlan(TypedDict):
-    """Bottlenecks that send at given times only.
+    """Bottlenecks that send at given times only."""
 
-    Attributes:
-        field: of the scenario, that asks for it.
-        file: beside the plan: uint64 each, ns since first_ns; ascending.
-        first_ns: time of the first, since the start.
-    """
-
-    field: str
+    field: str  # of the scenario, that asks for it
     devices: list[str]
-    file: str
+    file: str  # beside the plan: uint64 each, ns since first_ns; ascending
     bytes: int
-    first_ns: int
+    first_ns: int  # time of the first, since the start
     period_ns: int
 
 
@@ -151,24 +145,16 @@ class PromptPlan(TypedDict):
 
 
 class SeveralPlan(TypedDict):
-    """The part of one of several machines in an experiment (mininet/several.py).
+    """The part of one of several machines in an experiment (mininet/several.py)."""
 
-    Attributes:
-        role: whether it has the bottleneck, or senders only.
-        hosts: those that send from other machines than the bottleneck's; in a senders' machine its own.
-        nics: for each the last number of its network device's address.
-        elsewhere: hosts whose clients this machine does not start.
-        receiver, meet_at: the host that all machines can reach, and its address.
-        machines: for each machine of senders the address of its first host.
-    """
-
-    role: Literal["bottleneck", "senders"]
-    hosts: list[str]
-    nics: list[int]
-    elsewhere: list[str]
+    role: Literal["bottleneck", "senders"]  # whether it has the bottleneck, or senders only
+    hosts: list[str]  # those that send from other machines than the bottleneck's; in a senders' machine its own
+    nics: list[int]  # for each the last number of its network device's address
+    elsewhere: list[str]  # hosts whose clients this machine does not start
+    # receiver, meet_at: the host that all machines can reach, and its address
     receiver: str
     meet_at: str
-    machines: list[str]
+    machines: list[str]  # for each machine of senders the address of its first host
 
 
 class TapPlan(TypedDict):

@@ -23,42 +23,26 @@ from bbrlab.kernel.specs import find_spec
 
 @dataclass(frozen=True)
 class Kernel:
-    """A built kernel.
+    """A built kernel."""
 
-    Attributes:
-        name: its entry in kernels.yaml.
-        release: what ``uname -r`` prints in it.
-        build_id: SHA-256 of the binary, first 16 digits.
-        key: hash of everything it was built from.
-        image: path of the binary.
-        ccas: {field's name: kernel's name}, only those that the kernel really has.
-        parameters: {module, or kernel's name of a CCA: its parameters}.
-        source: the source package and version.
-        compiler: first line of ``cc --version``.
-        build_s: wall-clock seconds of the build.
-        modules: {kernel's name of a CCA that may be had in parameter sets: the module that has it}.
-        profiles: {kernel's name of such a CCA: the profiles that a set of its parameters may begin with}.
-        own: {algorithm of one's own: SHA-256 of its C file}.
-        host: hash of the patches by which it runs on more machines (host_key()).
-        foreign: it has kernel code that is not of this project: patches of the user's, or a repository's source.
-        acceleration: how QEMU ran it when it was tried out ("kvm" or "tcg"; empty for other backends).
-    """
-
-    name: str
-    release: str
-    build_id: str
-    key: str
-    image: str
-    ccas: dict[str, str]
-    parameters: dict[str, list[str]]
-    source: str
-    compiler: str
-    build_s: float
-    acceleration: str = ""
+    name: str  # its entry in kernels.yaml
+    release: str  # what ``uname -r`` prints in it
+    build_id: str  # SHA-256 of the binary, first 16 digits
+    key: str  # hash of everything it was built from
+    image: str  # path of the binary
+    ccas: dict[str, str]  # {field's name: kernel's name}, only those that the kernel really has
+    parameters: dict[str, list[str]]  # {module, or kernel's name of a CCA: its parameters}
+    source: str  # the source package and version
+    compiler: str  # first line of ``cc --version``
+    build_s: float  # wall-clock seconds of the build
+    acceleration: str = ""  # how QEMU ran it when it was tried out ("kvm" or "tcg"; empty for other backends)
+    # {kernel's name of a CCA that may be had in parameter sets: the module that has it}
     modules: dict[str, str] = field(default_factory=dict)
+    # {kernel's name of such a CCA: the profiles that a set of its parameters may begin with}
     profiles: dict[str, list[str]] = field(default_factory=dict)
-    own: dict[str, str] = field(default_factory=dict)
-    host: str = ""
+    own: dict[str, str] = field(default_factory=dict)  # {algorithm of one's own: SHA-256 of its C file}
+    host: str = ""  # hash of the patches by which it runs on more machines (host_key())
+    # It has kernel code that is not of this project: patches of the user's, or a repository's source
     foreign: bool = False
 
 

@@ -20,17 +20,11 @@ STOPPED = re.compile(r"Kernel panic - not syncing: .*|BUG: failure at .*|kernel 
 
 @dataclass(frozen=True)
 class OwnCca:
-    """A user's own algorithm.
+    """A user's own algorithm."""
 
-    Attributes:
-        name: under which it registers, and which scenarios use.
-        path: its C file, as the user named it.
-        text: the file's content.
-    """
-
-    name: str
-    path: Path
-    text: str
+    name: str  # under which it registers, and which scenarios use
+    path: Path  # its C file, as the user named it
+    text: str  # the file's content
 
     @property
     def module(self) -> str:

@@ -23,21 +23,14 @@ AS_IT_SHOULD_BE = "it must be a unified diff, as git format-patch or diff -u a b
 
 @dataclass
 class Part:
-    """The part of a patch for one file.
+    """The part of a patch for one file."""
 
-    Attributes:
-        files: of the tree, without the first part of their path ("a/"): those that it reads, writes or removes.
-        named: the same as the patch has them.
-        line: where it begins in the patch, from 1 on.
-        lines: its text.
-        hunks: where each hunk begins in the patch.
-    """
-
-    line: int
+    line: int  # where it begins in the patch, from 1 on
+    # Of the tree, without the first part of their path ("a/"): those that it reads, writes or removes
     files: list[str] = field(default_factory=list)
-    named: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    hunks: list[int] = field(default_factory=list)
+    named: list[str] = field(default_factory=list)  # the same as the patch has them
+    lines: list[str] = field(default_factory=list)  # its text
+    hunks: list[int] = field(default_factory=list)  # where each hunk begins in the patch
 
 
 def parts_of(path: Path) -> list[Part]:

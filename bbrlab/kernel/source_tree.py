@@ -33,15 +33,10 @@ def source_trees() -> Path:
 
 @dataclass(frozen=True)
 class SourceTree:
-    """A source tree that this process has locked.
+    """A source tree that this process has locked."""
 
-    Attributes:
-        folder: around it.
-        reused: whether it existed already.
-    """
-
-    folder: Path
-    reused: bool
+    folder: Path  # around it
+    reused: bool  # whether it existed already
 
     @property
     def source(self) -> Path:

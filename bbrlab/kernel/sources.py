@@ -87,15 +87,10 @@ class Source(Strict):
 
 @dataclass(frozen=True)
 class Located:
-    """A source at a known version.
+    """A source at a known version."""
 
-    Attributes:
-        identity: "package version" or "URL commit (tree)"; part of the kernel's hash and of every result.
-        unpack: unpacks it into a folder, given a function that runs (step, command).
-    """
-
-    identity: str
-    unpack: Callable[[Path, Run], None]
+    identity: str  # "package version" or "URL commit (tree)"; part of the kernel's hash and of every result
+    unpack: Callable[[Path, Run], None]  # unpacks it into a folder, given a function that runs (step, command)
 
 
 def locate(source: Source, *, fetch: bool, say: Callable[[str], None] = lambda text: None) -> Located:

@@ -22,19 +22,13 @@ RUN: Registry[Bottleneck] = Registry(schema.RUN)
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """One direction's bottleneck within the window.
-
-    Attributes:
-        goodput_mbit: of all groups that cross it.
-        flows: the long flows that cross it.
-        all_flows: the long flows of the run.
-    """
+    """One direction's bottleneck within the window."""
 
     scenario: Scenario
     queue: Queue
-    goodput_mbit: float
-    flows: list[LongFlow]
-    all_flows: list[LongFlow]
+    goodput_mbit: float  # of all groups that cross it
+    flows: list[LongFlow]  # the long flows that cross it
+    all_flows: list[LongFlow]  # the long flows of the run
 
     @cached_property
     def inside(self) -> Array:

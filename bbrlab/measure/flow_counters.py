@@ -19,19 +19,13 @@ BEFORE_DATA_BYTES = SYN_BYTES + IPERF3_COOKIE_BYTES
 
 @dataclass(frozen=True)
 class FlowCounters:
-    """A flow's samples and its counters at any time (lateness.value_at()).
+    """A flow's samples and its counters at any time (lateness.value_at())."""
 
-    Attributes:
-        times_s: of the samples, s since the experiment's start, ascending, shape (samples,).
-        columns: {field of tcp_info or bbr_*: shape (samples,)}, units as in sockets.Flows.
-        final: the last value of each field when the socket was destroyed, with ``time_ns``; None if it lived on.
-        late_s: how long after its instant a sample may have been taken (lateness.lateness_s()).
-    """
-
-    times_s: Array
-    columns: dict[str, Array]
+    times_s: Array  # of the samples, s since the experiment's start, ascending, shape (samples,)
+    columns: dict[str, Array]  # {field of tcp_info or bbr_*: shape (samples,)}, units as in sockets.Flows
+    # The last value of each field when the socket was destroyed, with ``time_ns``; None if it lived on
     final: dict[str, int] | None
-    late_s: float = EDGE_TOLERANCE_S
+    late_s: float = EDGE_TOLERANCE_S  # how long after its instant a sample may have been taken (lateness.lateness_s())
 
     def at(self, time_s: float, name: str) -> int:
         """Value of counter ``name`` at ``time_s``: 0 before the flow's first sample, its last value after its end."""

@@ -36,14 +36,11 @@ CHUNK_PACKETS = 1 << 15
 
 @dataclass(frozen=True)
 class Tap:
-    """The packets that the guest kept of an interface.
-
-    Attributes:
-        packets, dropped: the number that passed, and of these that were not kept.
-    """
+    """The packets that the guest kept of an interface."""
 
     device: str
     path: Path
+    # packets, dropped: the number that passed, and of these that were not kept
     packets: int
     dropped: int
 

@@ -14,17 +14,14 @@ from bbrlab.scenario.schema import Scenario
 
 
 class RealTimeEntry(TypedDict):
-    """The entry of summary.json on a run in real time.
+    """The entry of summary.json on a run in real time."""
 
-    Attributes:
-        late_ms_median, late_ms_p99, late_ms_max: how long after its instant a sample of the measuring window was taken, in
-            ms; None without samples. What is late for the sampler is late for iperf3 and for TCP's timers.
-        busy, waited, stolen: strain.Strain, fractions of the experiment's time.
-    """
-
+    # late_ms_median, late_ms_p99, late_ms_max: how long after its instant a sample of the measuring window was taken, in ms; None
+    # without samples. What is late for the sampler is late for iperf3 and for TCP's timers
     late_ms_median: float | None
     late_ms_p99: float | None
     late_ms_max: float | None
+    # busy, waited, stolen: strain.Strain, fractions of the experiment's time
     busy: float
     waited: float | None
     stolen: float

@@ -13,21 +13,14 @@ from bbrlab.measure.bbr_record import ACK_PHASES, FLAGS, STATES
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table of a run.
-
-    Attributes:
-        unit: "1" for a ratio or a factor, empty for what is no quantity.
-        label: short, for an axis, without the unit.
-        meaning: in a few words, for people.
-        source: where the number comes from.
-        tcp_info: (offset in bytes, NumPy type) in the kernel's struct tcp_info (uapi/linux/tcp.h), for its fields.
-    """
+    """One column of a table of a run."""
 
     name: str
-    unit: str
-    label: str
-    meaning: str
-    source: str = ""
+    unit: str  # "1" for a ratio or a factor, empty for what is no quantity
+    label: str  # short, for an axis, without the unit
+    meaning: str  # in a few words, for people
+    source: str = ""  # where the number comes from
+    # (offset in bytes, NumPy type) in the kernel's struct tcp_info (uapi/linux/tcp.h), for its fields
     tcp_info: tuple[int, str] | None = None
 
 

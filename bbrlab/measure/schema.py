@@ -24,32 +24,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a flow group or of a run.
+    """One number of a flow group or of a run."""
 
-    Attributes:
-        name: its key in summary.json and its column in the tables.
-        unit: "1" for a ratio.
-        label: short, for an axis, without the unit.
-        meaning: in a few words, for people.
-        definition: what is computed from what.
-        source: whose definition it is: a paper, an RFC, the kernel; empty for a plain count or mean.
-        over: the metric that says over how many flows a mean is that may leave some out.
-        place: where it stands in summary.json, for a metric of the run; empty: under ``bottleneck``, by its name.
-        since: the day from which on results have it (YYYY-MM-DD), of one that came after the first results shipped: it is null
-            in older ones, whose tables may lack its column. Empty: all have it.
-        sometimes: a run that has nothing of the kind leaves it out, of its summary.json and of its tables.
-    """
-
-    name: str
-    unit: str
-    label: str
-    meaning: str
-    definition: str
-    source: str = ""
-    over: str = ""
+    name: str  # its key in summary.json and its column in the tables
+    unit: str  # "1" for a ratio
+    label: str  # short, for an axis, without the unit
+    meaning: str  # in a few words, for people
+    definition: str  # what is computed from what
+    source: str = ""  # whose definition it is: a paper, an RFC, the kernel; empty for a plain count or mean
+    over: str = ""  # the metric that says over how many flows a mean is that may leave some out
+    # Where it stands in summary.json, for a metric of the run; empty: under ``bottleneck``, by its name
     place: tuple[str, ...] = ()
+    # The day from which on results have it (YYYY-MM-DD), of one that came after the first results shipped: it is null in older
+    # ones, whose tables may lack its column. Empty: all have it
     since: str = ""
-    sometimes: bool = False
+    sometimes: bool = False  # a run that has nothing of the kind leaves it out, of its summary.json and of its tables
 
     def of_run(self, summary: Measured) -> Value:
         """Its value in a summary.json, for a metric of the run. KeyError if it has none and is not of later versions only."""

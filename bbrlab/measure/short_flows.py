@@ -162,17 +162,12 @@ def whole_lines(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class ShortFlows:
-    """A group of short flows and their outcome.
-
-    Attributes:
-        table: of chunk_outcomes(), a row per chunk.
-        read: what the receivers read in the window.
-    """
+    """A group of short flows and their outcome."""
 
     scenario: Scenario
     rtt_ms: float
-    table: pd.DataFrame
-    read: Read
+    table: pd.DataFrame  # of chunk_outcomes(), a row per chunk
+    read: Read  # what the receivers read in the window
 
     @property
     def goodput_mbit(self) -> float:

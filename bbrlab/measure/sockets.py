@@ -20,23 +20,18 @@ TCP_INFO_BYTES = 216  # what the fields above need; kernels append, they never m
 
 @dataclass
 class Flows:
-    """All samples of all flows, sorted by time, then flow.
+    """All samples of all flows, sorted by time, then flow."""
 
-    Attributes:
-        columns: {name: array of shape (samples,)}. ``time_s``: seconds since the experiment's start; ``flow``: index;
-            tcp_info fields with units in their names; rates in bytes/s as the kernel gives them; ``bbr_*``
-            (sample_schema.BBR_COLUMNS) are NaN for flows of other CCAs.
-        final: {flow: {field: last value of the destroyed socket}}.
-        acks: one row per ACK and timeout if they were traced, else None: ``time_ns`` on the guest's clock, ``flow``, and the
-            columns of sample_schema.ACKS.
-        acks_missing: the number of records that were lost.
-        record_bytes: {flow: the lengths of its CCA's records (bbr_record.py)}.
-    """
-
+    # {name: array of shape (samples,)}. ``time_s``: seconds since the experiment's start; ``flow``: index; tcp_info fields with
+    # units in their names; rates in bytes/s as the kernel gives them; ``bbr_*`` (sample_schema.BBR_COLUMNS) are NaN for flows of
+    # other CCAs
     columns: dict[str, Array]
-    final: dict[int, dict[str, int]]
+    final: dict[int, dict[str, int]]  # {flow: {field: last value of the destroyed socket}}
+    # One row per ACK and timeout if they were traced, else None: ``time_ns`` on the guest's clock, ``flow``, and the columns of
+    # sample_schema.ACKS
     acks: dict[str, Array] | None = None
-    acks_missing: int = 0
+    acks_missing: int = 0  # the number of records that were lost
+    # {flow: the lengths of its CCA's records (bbr_record.py)}
     record_bytes: dict[int, list[int]] = field(default_factory=dict)
 
 

@@ -15,14 +15,10 @@ Spread = dict[str, float | None]
 
 
 class GroupEntry(TypedDict):
-    """A flow group's identity. The entry also has its metrics (schema.GROUP), which Metric.of_group() reads.
-
-    Attributes:
-        count: its flows; of short ones those that began a transmission in the window.
-    """
+    """A flow group's identity. The entry also has its metrics (schema.GROUP), which Metric.of_group() reads."""
 
     cca: str
-    count: int
+    count: int  # its flows; of short ones those that began a transmission in the window
     direction: Literal["forward", "reverse"]
 
 
@@ -31,32 +27,26 @@ class _FiniteFlow(TypedDict, total=False):
 
 
 class FlowEntry(_FiniteFlow):
-    """A long flow. The entry also has BBR's own values (long_flows.LongFlow.bbr).
-
-    Attributes:
-        base_rtt_ms: as the run had it, with its group's offset (hosts.noise), without what hosts take.
-        delivered_bytes: over the whole run; of a flow with a size data alone, else with SYN and iperf3's cookie (38 bytes).
-        rtt_ms: ``min``, and numbers.spread_of() the smoothed RTT; as the window and packets in flight None if nothing of it was
-            delivered in the window.
-        first_sample_s: time of its first sample; None without one.
-        first_data_s: when its first byte of data was sent (flow_counters.FlowCounters.first_data_s).
-    """
+    """A long flow. The entry also has BBR's own values (long_flows.LongFlow.bbr)."""
 
     flow: int
     group: int
     cca: str
-    base_rtt_ms: float
+    base_rtt_ms: float  # as the run had it, with its group's offset (hosts.noise), without what hosts take
     goodput_mbit: float
+    # Over the whole run; of a flow with a size data alone, else with SYN and iperf3's cookie (38 bytes)
     delivered_bytes: int
     retransmits: int
     loss: float | None
     loss_over_delivered: float | None
     ecn_marked: float | None
+    # ``min``, and numbers.spread_of() the smoothed RTT; as the window and packets in flight None if nothing of it was delivered in
+    # the window
     rtt_ms: Spread
     cwnd_packets: float | None
     in_flight_packets: float | None
-    first_sample_s: float | None
-    first_data_s: float | None
+    first_sample_s: float | None  # time of its first sample; None without one
+    first_data_s: float | None  # when its first byte of data was sent (flow_counters.FlowCounters.first_data_s)
 
 
 class BottleneckEntry(TypedDict):
@@ -66,16 +56,11 @@ class BottleneckEntry(TypedDict):
 
 
 class LinkEntry(BottleneckEntry):
-    """One of several bottlenecks in a row.
+    """One of several bottlenecks in a row."""
 
-    Attributes:
-        link: its number in network.links.
-        groups: the flow groups that cross it, of whose goodput its utilisation is.
-    """
-
-    link: int
+    link: int  # its number in network.links
     rate_mbit: float
-    groups: list[int]
+    groups: list[int]  # the flow groups that cross it, of whose goodput its utilisation is
 
 
 class _Sometimes(TypedDict, total=False):
@@ -103,15 +88,7 @@ class Measured(_Sometimes):
 
 
 class Summary(Measured):
-    """summary.json.
-
-    Attributes:
-        virtual_s, window_s: length of the run and the window of its metrics, in s of virtual time (of real time where the
-            backend has no other).
-        wall_s: real seconds that it took, in virtual time without those that it waited for a core; None until it is over.
-        checks: the self-checks (checks.suite.run_checks()).
-        ok: whether none of them failed.
-    """
+    """summary.json."""
 
     scenario: str
     paper: str
@@ -119,12 +96,15 @@ class Summary(Measured):
     values: dict[str, Any]
     seed: int
     backend: str
+    # virtual_s, window_s: length of the run and the window of its metrics, in s of virtual time (of real time where the backend
+    # has no other)
     virtual_s: Annotated[float, Field(gt=0)]
     window_s: Annotated[list[float], Field(min_length=2, max_length=2)]
+    # Real seconds that it took, in virtual time without those that it waited for a core; None until it is over
     wall_s: float | None
     kernel: KernelEntry
-    checks: list[CheckEntry]
-    ok: bool
+    checks: list[CheckEntry]  # the self-checks (checks.suite.run_checks())
+    ok: bool  # whether none of them failed
 
 
 def path_words(summary: Measured, group: int) -> str:
@@ -136,23 +116,18 @@ def path_words(summary: Measured, group: int) -> str:
 
 
 class EventEntry(TypedDict, total=False):
-    """Something that changed in a play.
+    """Something that changed in a play."""
 
-    Attributes:
-        at_s, took_s: when it began, and how long it took.
-        command: the line at the prompt; None: it was planned in the scenario, or happened by itself.
-        what: "start", "stop", "end" (by itself), "change", or "other": a command that may have done anything.
-        flow, group: whose, as the prompt calls it, and the index of its group in the result.
-        rate_mbit, rtt_ms, loss: what they were set to.
-    """
-
+    # at_s, took_s: when it began, and how long it took
     at_s: float
     took_s: float
-    command: str | None
-    what: str
+    command: str | None  # the line at the prompt; None: it was planned in the scenario, or happened by itself
+    what: str  # "start", "stop", "end" (by itself), "change", or "other": a command that may have done anything
+    # flow, group: whose, as the prompt calls it, and the index of its group in the result
     flow: str
     group: int
     cca: str
+    # rate_mbit, rtt_ms, loss: what they were set to
     rate_mbit: float
     rtt_ms: float
     loss: float

@@ -51,28 +51,20 @@ Flows = Mapping[str, int] | Sequence[str | tuple[str, int]]
 
 @dataclass(frozen=True)
 class Run:
-    """A finished simulation.
+    """A finished simulation."""
 
-    Attributes:
-        flows: one row per flow: cca, rtt_ms (base), start_s, goodput_mbit, share (goodput over capacity), sent_packets,
-            lost_packets, all over the window.
-        loss: lost per sent over the window.
-        queue_packets: mean queue over the window.
-        buffer_packets: what the queue holds.
-        rtt_histogram: packets of each flow by RTT over the window, shape (flows, RTT_BINS), bins of ``rtt_bin_ms`` from the
-            flow's base RTT on.
-        events: ACKs, departures and timers.
-        trace: one row per sample and flow, if asked for: t_s, flow, queue_packets, goodput_mbit (since the last sample),
-            cwnd_packets, inflight_packets, inflight_hi_packets, max_bw_mbit, min_rtt_ms, state.
-    """
-
+    # One row per flow: cca, rtt_ms (base), start_s, goodput_mbit, share (goodput over capacity), sent_packets, lost_packets, all
+    # over the window
     flows: pd.DataFrame
-    loss: float
-    queue_packets: float
-    buffer_packets: int
+    loss: float  # lost per sent over the window
+    queue_packets: float  # mean queue over the window
+    buffer_packets: int  # what the queue holds
+    # Packets of each flow by RTT over the window, shape (flows, RTT_BINS), bins of ``rtt_bin_ms`` from the flow's base RTT on
     rtt_histogram: Floats
     rtt_bin_ms: float
-    events: int
+    events: int  # ACKs, departures and timers
+    # One row per sample and flow, if asked for: t_s, flow, queue_packets, goodput_mbit (since the last sample), cwnd_packets,
+    # inflight_packets, inflight_hi_packets, max_bw_mbit, min_rtt_ms, state
     trace: pd.DataFrame | None
 
     @property

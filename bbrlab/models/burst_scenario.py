@@ -25,15 +25,10 @@ WORLD = World("the burst model", ccas=tuple(burst_versions.CCAS), pacing=("inter
 
 @dataclass(frozen=True)
 class Prediction:
-    """The burst model of one point, over several seeds.
+    """The burst model of one point, over several seeds."""
 
-    Attributes:
-        runs: one per seed.
-        shares: goodput over capacity, shape (seeds, flow groups).
-    """
-
-    runs: list[burst.Run]
-    shares: burst.Floats
+    runs: list[burst.Run]  # one per seed
+    shares: burst.Floats  # goodput over capacity, shape (seeds, flow groups)
 
     @property
     def means(self) -> burst.Floats:

@@ -83,23 +83,17 @@ MODES: dict[str, Quirks] = {"reference": REFERENCE, "aligned": ALIGNED}
 
 @dataclass(frozen=True)
 class Run:
-    """A finished integration.
+    """A finished integration."""
 
-    Attributes:
-        trace: t_ms, queue_packets, loss_probability (what drives the queue), rate_0_packets_per_ms, ... at every sample.
-        sent, delivered: mean rate of each flow over the window, packets/ms.
-        loss: lost per sent over the window.
-        queue_packets: mean queue over the window.
-        utilisation: mean of min(1, arrivals over capacity), 1 while there is a queue.
-        buffer_packets, capacity: of the link; packets and packets/ms.
-    """
-
+    # t_ms, queue_packets, loss_probability (what drives the queue), rate_0_packets_per_ms, ... at every sample
     trace: pd.DataFrame
+    # sent, delivered: mean rate of each flow over the window, packets/ms
     sent: NDArray[np.float64]
     delivered: NDArray[np.float64]
-    loss: float
-    queue_packets: float
-    utilisation: float
+    loss: float  # lost per sent over the window
+    queue_packets: float  # mean queue over the window
+    utilisation: float  # mean of min(1, arrivals over capacity), 1 while there is a queue
+    # buffer_packets, capacity: of the link; packets and packets/ms
     buffer_packets: float
     capacity: float
     quirks: Quirks

@@ -22,16 +22,11 @@ WORLD = World("the fluid model", ccas=tuple(fluid.CCAS), qdiscs=("fifo", "red"),
 
 @dataclass(frozen=True)
 class Prediction:
-    """The fluid model of one point.
-
-    Attributes:
-        shares: of each flow group, of the link, counted as the quirks say.
-        step_difference: largest change of a share when the step is doubled; NaN if that was not computed.
-    """
+    """The fluid model of one point."""
 
     run: fluid.Run
-    shares: list[float]
-    step_difference: float
+    shares: list[float]  # of each flow group, of the link, counted as the quirks say
+    step_difference: float  # largest change of a share when the step is doubled; NaN if that was not computed
 
     @property
     def step_matters(self) -> bool:

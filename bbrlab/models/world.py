@@ -12,19 +12,15 @@ from bbrlab.scenario.schema import Scenario
 
 @dataclass(frozen=True)
 class World:
-    """What one model describes. No model describes what is not named here (loss, jitter, changes, marks, offloads ...).
-
-    Attributes:
-        ccas, qdiscs, pacing, segmentation: values of the scenario's fields.
-        starts: whether flows may begin later than others.
-    """
+    """What one model describes. No model describes what is not named here (loss, jitter, changes, marks, offloads ...)."""
 
     model: str
+    # ccas, qdiscs, pacing, segmentation: values of the scenario's fields
     ccas: tuple[str, ...]
     qdiscs: tuple[str, ...] = ("fifo",)
     pacing: tuple[str, ...] = ("internal", "fq")
     segmentation: tuple[str, ...] = ("off", "nic")
-    starts: bool = True
+    starts: bool = True  # whether flows may begin later than others
 
     def describes(self, scenario: Scenario) -> bool:
         """Whether the model describes a scenario."""

@@ -123,19 +123,12 @@ def names_of(table: pd.DataFrame) -> pd.Series:
 
 @dataclass(frozen=True)
 class _Sample:
-    """One campaign's numbers of a figure's point, group and metric.
+    """One campaign's numbers of a figure's point, group and metric."""
 
-    Attributes:
-        cca: the algorithm; empty of a metric of the whole run.
-        values: the metric of its good runs by seed, shape (seeds,), without those that have none.
-        identical: whether all these runs measured the same in every column, so that the values are not random.
-        failed: how many runs failed their self-checks.
-    """
-
-    cca: str
-    values: pd.Series
-    identical: bool
-    failed: int
+    cca: str  # the algorithm; empty of a metric of the whole run
+    values: pd.Series  # the metric of its good runs by seed, shape (seeds,), without those that have none
+    identical: bool  # whether all these runs measured the same in every column, so that the values are not random
+    failed: int  # how many runs failed their self-checks
 
     @property
     def p_min(self) -> float:

@@ -40,29 +40,19 @@ class Problem:
 
 @dataclass(frozen=True)
 class ExpectedRun:
-    """The expected result of a run.
+    """The expected result of a run."""
 
-    Attributes:
-        run: with its folder, which shipped results do not have.
-        summary_sha256: summary_digest(); None without a summary.
-        tables: {name: SHA-256} of its Parquet files.
-        kernel: its name and key; None if unknown.
-        rows: of its figure's table, by flow group; empty without a table.
-        summary, manifest: contents of its files; None for shipped results.
-        fields: of its summary, which the hash covers: those of the version that made it.
-        curves: that ship of it (results.curves); None if none do.
-    """
-
-    run: Run
-    summary_sha256: str | None
-    tables: Mapping[str, str]
-    kernel: tuple[str, str] | None
-    rows: Sequence[Mapping[str, Any]] = ()
+    run: Run  # with its folder, which shipped results do not have
+    summary_sha256: str | None  # summary_digest(); None without a summary
+    tables: Mapping[str, str]  # {name: SHA-256} of its Parquet files
+    kernel: tuple[str, str] | None  # its name and key; None if unknown
+    rows: Sequence[Mapping[str, Any]] = ()  # of its figure's table, by flow group; empty without a table
+    # summary, manifest: contents of its files; None for shipped results
     summary: Any = None
     manifest: Any = None
     problems: tuple[Problem, ...] = ()
-    fields: frozenset[str] = frozenset()
-    curves: pd.DataFrame | None = None
+    fields: frozenset[str] = frozenset()  # of its summary, which the hash covers: those of the version that made it
+    curves: pd.DataFrame | None = None  # that ship of it (results.curves); None if none do
 
 
 @dataclass(frozen=True)
@@ -77,23 +67,18 @@ class OlderRuns:
 
 @dataclass
 class ExpectedResults(ABC):
-    """The expected results of some figures.
+    """The expected results of some figures."""
 
-    Attributes:
-        folder, scale: of the results.
-        older: their runs of other versions, which cannot be verified with this one.
-        keys: every run that this version can repeat, sorted.
-        left_out: ids of requested figures without runs.
-        libraries: {library: version} that wrote the tables; empty if unknown.
-    """
-
+    # folder, scale: of the results
     folder: Path
     scale: str
     figures: Mapping[str, Figure]
-    keys: list[Key] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)  # every run that this version can repeat, sorted
     problems: list[Problem] = field(default_factory=list)
+    # Their runs of other versions, which cannot be verified with this one
     older: list[OlderRuns] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # ids of requested figures without runs
+    # {library: version} that wrote the tables; empty if unknown
     libraries: Mapping[str, str] = field(default_factory=dict)
 
     @abstractmethod

@@ -26,17 +26,12 @@ OTHER_BUILD = "kernel build differs"
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of repeating a run.
-
-    Attributes:
-        problems: every difference; empty if it is equal in every hash.
-        wall_s: real seconds, without waiting for a core; None if it was not run.
-    """
+    """The result of repeating a run."""
 
     expected: ExpectedRun
-    problems: list[Problem]
+    problems: list[Problem]  # every difference; empty if it is equal in every hash
     note: str = ""
-    wall_s: float | None = None
+    wall_s: float | None = None  # real seconds, without waiting for a core; None if it was not run
 
 
 def choose(keys: Sequence[Key], sample: int, seed: int) -> list[Key]:

@@ -12,16 +12,12 @@ from bbrlab.scenario.schema import NO_NOISE, Scenario
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A congestion control algorithm.
-
-    Attributes:
-        colour: in every figure (Okabe, Ito 2008: colour-blind safe).
-        draws: whether its code may draw random numbers. BBR draws its phase in ProbeBW; Linux's CUBIC and Reno draw none; DCTCP is
-            assumed to, so that it gets as many seeds as others.
-    """
+    """A congestion control algorithm."""
 
     label: str
-    colour: str
+    colour: str  # in every figure (Okabe, Ito 2008: colour-blind safe)
+    # Whether its code may draw random numbers. BBR draws its phase in ProbeBW; Linux's CUBIC and Reno draw none; DCTCP is assumed
+    # to, so that it gets as many seeds as others
     draws: bool
     is_bbr: bool
 

@@ -32,27 +32,19 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 class Choice(Strict):
-    """Which runs of some figures have curves, and which (an entry of data/curves.yaml).
-
-    Attributes:
-        over_time, distribution: names of series (series.names()); a distribution is of the samples in the metrics' window.
-        points: {trait: values}: points that have one of the values of each; default: all.
-        by: what of the flows has a curve of its own.
-        groups: whose flows are drawn; default: all.
-        together: the trait whose values are drawn over each other.
-        between_s: what is drawn of the run; default: all of it.
-        in_rtts: whether the queueing delay is in base RTTs, not in ms.
-    """
+    """Which runs of some figures have curves, and which (an entry of data/curves.yaml)."""
 
     figures: Annotated[list[Name], Field(min_length=1)]
+    # over_time, distribution: names of series (series.names()); a distribution is of the samples in the metrics' window
     over_time: list[Name] = []
     distribution: list[Name] = []
-    points: dict[str, list[Any]] = {}
-    by: Literal["group", "flow"] = "group"
-    groups: list[int] | None = None
-    together: Name | None = None
+    points: dict[str, list[Any]] = {}  # {trait: values}: points that have one of the values of each; default: all
+    by: Literal["group", "flow"] = "group"  # what of the flows has a curve of its own
+    groups: list[int] | None = None  # whose flows are drawn; default: all
+    together: Name | None = None  # the trait whose values are drawn over each other
+    # What is drawn of the run; default: all of it
     between_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)] | None = None
-    in_rtts: bool = False
+    in_rtts: bool = False  # whether the queueing delay is in base RTTs, not in ms
     because: Name
 
     @model_validator(mode="after")

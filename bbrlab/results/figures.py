@@ -44,20 +44,15 @@ REPEATS = 2  # seeds of a point that draws nothing: the second one shows that it
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure at a scale.
-
-    Attributes:
-        trials: each point begins with the seeds 1 to trials, or fewer if it draws nothing (trials_of()).
-        seeds_cap: seeds of a point, at most, if its claims need more.
-        seeds_packets: a point whose runs carry so many packets (run_estimate.packets_of()) may have one seed more than trials, others in
-            proportion to one over the root of their packets.
-    """
+    """A figure at a scale."""
 
     id: str
     scenario: Scenario
     points: list[Point]
-    trials: int
-    seeds_cap: int = 0
+    trials: int  # each point begins with the seeds 1 to trials, or fewer if it draws nothing (trials_of())
+    seeds_cap: int = 0  # seeds of a point, at most, if its claims need more
+    # A point whose runs carry so many packets (run_estimate.packets_of()) may have one seed more than trials, others in proportion
+    # to one over the root of their packets
     seeds_packets: float = math.inf
 
     @functools.cached_property

@@ -12,14 +12,10 @@ WORDS_MAX = 40  # characters of a value in a message
 
 
 class Difference(NamedTuple):
-    """A value that differs between two contents.
+    """A value that differs between two contents."""
 
-    Attributes:
-        place: its path, ``groups.0.goodput_mbit``.
-        first, second: the values; MISSING where there is none.
-    """
-
-    place: str
+    place: str  # its path, ``groups.0.goodput_mbit``
+    # first, second: the values; MISSING where there is none
     first: Any
     second: Any
 

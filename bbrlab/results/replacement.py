@@ -26,15 +26,12 @@ from bbrlab.scenario.schema import GRID, PLAIN_WORD, Scenario
 
 @dataclass(frozen=True)
 class Replacement:
-    """A replacement: in every flow group with ``old``, ``new`` runs.
+    """A replacement: in every flow group with ``old``, ``new`` runs."""
 
-    Attributes:
-        old, new: names of algorithms; the same name twice: ``old`` with other parameters.
-        params: of ``new``, as a scenario writes them. If ``new`` is ``old``, a scenario's other parameters stay.
-    """
-
+    # old, new: names of algorithms; the same name twice: ``old`` with other parameters
     old: str
     new: str
+    # Of ``new``, as a scenario writes them. If ``new`` is ``old``, a scenario's other parameters stay
     params: Mapping[str, str] = field(default_factory=dict)
 
     @property

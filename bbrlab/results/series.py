@@ -39,17 +39,12 @@ class OfRun(Protocol):
 
 @dataclass(frozen=True)
 class Series:
-    """What may be drawn over time.
-
-    Attributes:
-        columns: of samples.parquet that it needs.
-        of_flows: whether flow groups have it; else the bottleneck.
-        value: of samples with those columns, in the axis' unit; None: values_of() has its own way.
-    """
+    """What may be drawn over time."""
 
     label: str
-    columns: tuple[str, ...]
-    of_flows: bool
+    columns: tuple[str, ...]  # of samples.parquet that it needs
+    of_flows: bool  # whether flow groups have it; else the bottleneck
+    # Of samples with those columns, in the axis' unit; None: values_of() has its own way
     value: Callable[[pd.DataFrame], Any] | None
     meaning: str
 

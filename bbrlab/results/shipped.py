@@ -45,23 +45,16 @@ class Failed(Strict):
 
 
 class Version(Strict):
-    """A version of bbrlab that made some of the runs.
+    """A version of bbrlab that made some of the runs."""
 
-    Attributes:
-        commits: {commit of the runs: its time, as 2026-11-27T04:39:48Z, empty if unknown}; "unknown" without git, with "+" if files had
-            been changed.
-        fields: of summary.json that its hash covers (results.digest.fields_of()): all that the version had.
-        guest_code_sha256: {file of mininet/: hash}.
-        packages: Debian packages that the guest uses, with their versions.
-        conditions: of all its runs, which their scenarios do not state, in words (run.conditions).
-    """
-
+    # {commit of the runs: its time, as 2026-11-27T04:39:48Z, empty if unknown}; "unknown" without git, with "+" if files had been
+    # changed
     commits: dict[str, str]
-    fields: list[str]
-    guest_code_sha256: dict[str, str]
+    fields: list[str]  # of summary.json that its hash covers (results.digest.fields_of()): all that the version had
+    guest_code_sha256: dict[str, str]  # {file of mininet/: hash}
     kernel: KernelEntry
-    packages: list[str]
-    conditions: str
+    packages: list[str]  # Debian packages that the guest uses, with their versions
+    conditions: str  # of all its runs, which their scenarios do not state, in words (run.conditions)
 
     @property
     def origin(self) -> tuple[str, str]:
@@ -79,26 +72,17 @@ class Version(Strict):
 
 
 class Manifest(Strict):
-    """manifest.json of shipped results.
-
-    Attributes:
-        figures: {figure: its number of runs}.
-        commits: {commit: number of runs made with it}.
-        versions: of bbrlab that made the runs; each commit is in one.
-        libraries: {library that wrote the Parquet files: version}.
-        files: {file beside this one: SHA-256}.
-        sha256: of all of this but itself (content_hash()).
-    """
+    """manifest.json of shipped results."""
 
     format: int
     scale: str
-    figures: dict[str, int]
-    commits: dict[str, int]
-    versions: list[Version]
-    libraries: dict[str, str]
+    figures: dict[str, int]  # {figure: its number of runs}
+    commits: dict[str, int]  # {commit: number of runs made with it}
+    versions: list[Version]  # of bbrlab that made the runs; each commit is in one
+    libraries: dict[str, str]  # {library that wrote the Parquet files: version}
     failed: list[Failed]
-    files: dict[Annotated[str, Field(pattern=FILE)], str]
-    sha256: str
+    files: dict[Annotated[str, Field(pattern=FILE)], str]  # {file beside this one: SHA-256}
+    sha256: str  # of all of this but itself (content_hash())
 
     @property
     def runs(self) -> int:
@@ -225,21 +209,14 @@ def larger_scales(folder: Path, scale: str, paper: str | None = None) -> list[st
 
 @dataclass(frozen=True)
 class ShownResults:
-    """The results that a page shows: the user's own, or the shipped ones.
+    """The results that a page shows: the user's own, or the shipped ones."""
 
-    Attributes:
-        results: the folder, laid out as results/.
-        words: a sentence on this (Markdown).
-        larger: larger scales at which some figures ship; these figures are shown at that scale.
-        own: if they are shipped: what the user has, and the command that computes the rest (Markdown).
-    """
-
-    results: Path
+    results: Path  # the folder, laid out as results/
     scale: str
     shipped: bool
-    words: str
-    larger: tuple[str, ...] = ()
-    own: str = ""
+    words: str  # a sentence on this (Markdown)
+    larger: tuple[str, ...] = ()  # larger scales at which some figures ship; these figures are shown at that scale
+    own: str = ""  # if they are shipped: what the user has, and the command that computes the rest (Markdown)
 
     @property
     def scales(self) -> tuple[str, ...]:

@@ -27,13 +27,9 @@ RINGS_MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Capture:
-    """The requested capture.
+    """The requested capture."""
 
-    Attributes:
-        places: some of PLACES; empty: no packet is kept.
-    """
-
-    places: Sequence[str] = ()
+    places: Sequence[str] = ()  # some of PLACES; empty: no packet is kept
     snaplen: int = SNAPLEN
 
     def __post_init__(self) -> None:

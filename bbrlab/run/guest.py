@@ -29,25 +29,20 @@ PACING_LATE_NS = "tcp_output.pacing_late_ns"  # of the lab's kernels: kernels/pa
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine for a plan, and how it is watched: run_point()'s arguments of the same names.
-
-    Attributes:
-        own: the user's own algorithms that are built into the kernel.
-        library: folder of the compiled helper (iperf3_library).
-        prompt, stop: of a play (process.Job).
-        on_start: called right before the guest starts, when it waits for nothing any more.
-    """
+    """The machine for a plan, and how it is watched: run_point()'s arguments of the same names."""
 
     backend: str
     kernel: Kernel
-    own: Sequence[OwnCca]
-    library: Path
+    own: Sequence[OwnCca]  # the user's own algorithms that are built into the kernel
+    library: Path  # folder of the compiled helper (iperf3_library)
     seed: int
     watchdog_s: float
     die_with_parent: bool
     on_progress: Progress
+    # prompt, stop: of a play (process.Job)
     prompt: process.PromptConsole | None = None
     stop: threading.Event | None = None
+    # Called right before the guest starts, when it waits for nothing any more
     on_start: Callable[[], None] = lambda: None
 
 

@@ -35,14 +35,10 @@ POLL_S = 0.1
 
 @dataclass
 class ResultFolder:
-    """A folder that one run has locked.
-
-    Attributes:
-        begun: whether an earlier run's files are removed, so that all files are this run's.
-    """
+    """A folder that one run has locked."""
 
     path: Path
-    begun: bool = False
+    begun: bool = False  # whether an earlier run's files are removed, so that all files are this run's
 
     def begin(self) -> None:
         """Remove an earlier run's files; called right before the guest starts, when only the guest can still fail.

@@ -24,35 +24,23 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Job:
-    """A point to run once.
+    """A point to run once."""
 
-    Attributes:
-        point: its file (results/figures.write_points()).
-        kernel: entry of kernels.yaml; None: its default.
-        sources: C files of the user's own algorithms that are built into the kernel.
-    """
-
-    point: Path
+    point: Path  # its file (results/figures.write_points())
     seed: int
     out: Path
-    kernel: str | None = None
-    sources: Sequence[Path] = ()
+    kernel: str | None = None  # entry of kernels.yaml; None: its default
+    sources: Sequence[Path] = ()  # C files of the user's own algorithms that are built into the kernel
 
 
 @dataclass
 class Started:
-    """A run that was started.
-
-    Attributes:
-        log: its guest's, which exists as soon as the run has its core.
-        start_s: its start, on the monotonic clock.
-        core_s: when it was first observed to have its core; None: not yet.
-    """
+    """A run that was started."""
 
     process: subprocess.Popen[bytes]
-    log: Path
-    start_s: float
-    core_s: float | None = None
+    log: Path  # its guest's, which exists as soon as the run has its core
+    start_s: float  # its start, on the monotonic clock
+    core_s: float | None = None  # when it was first observed to have its core; None: not yet
 
     def look(self) -> None:
         """Update whether it has its core."""
@@ -69,15 +57,10 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that has ended.
+    """A run that has ended."""
 
-    Attributes:
-        why: it failed, in one line; empty if it succeeded.
-        wall_s: real seconds since it had its core; None if it never had one.
-    """
-
-    why: str
-    wall_s: float | None
+    why: str  # it failed, in one line; empty if it succeeded
+    wall_s: float | None  # real seconds since it had its core; None if it never had one
 
 
 def run_job(job: Job, started: list[Started]) -> Ended:

@@ -31,14 +31,10 @@ OUT_OF_STEP_S = 300  # machines wait for each other, and a slow one takes long t
 
 @dataclass(frozen=True)
 class Senders:
-    """A machine of senders.
-
-    Attributes:
-        groups: whose senders are in it.
-    """
+    """A machine of senders."""
 
     kernel: Kernel
-    groups: list[int]
+    groups: list[int]  # whose senders are in it
     plan: GuestPlan
 
     @property

@@ -29,16 +29,12 @@ NOT_RIGHT = "a trace has lines of one time in ms each, or of a time in s and a r
 
 @dataclass(frozen=True)
 class LinkTrace:
-    """One turn of a trace, which is repeated without end.
+    """One turn of a trace, which is repeated without end."""
 
-    Attributes:
-        times_ns: when so many bytes may leave, ascending, above 0 and at most the period; int64, shape (opportunities,).
-        bytes: what may leave at each time, of a file's a packet of full size.
-    """
-
+    # When so many bytes may leave, ascending, above 0 and at most the period; int64, shape (opportunities,)
     times_ns: Array
     period_ns: int
-    bytes: int = FRAME_BYTES
+    bytes: int = FRAME_BYTES  # what may leave at each time, of a file's a packet of full size
 
     def count(self, times_s: Array) -> Array:
         """How many opportunities there are from 0 s up to each time, itself included."""

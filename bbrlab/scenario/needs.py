@@ -23,22 +23,14 @@ Place = list[int]  # the indices in a path, of flows or of changes
 
 
 class Need(NamedTuple):
-    """A field, what it needs, and whether it is there.
+    """A field, what it needs, and whether it is there."""
 
-    Attributes:
-        field: dotted path; ``*`` stands for an index.
-        needs: the partner, in words.
-        given: whether the scenario has the field, other than its default.
-        without: why it would have no effect, and what to do; empty if it has one.
-        only_noted: it has some effect all the same.
-        if_varied: every scenario has to have it, so that it counts as given only where the points differ in it.
-    """
-
-    field: str
-    needs: str
-    given: Callable[[Scenario, Place], Any]
-    without: Callable[[Scenario, Place], str]
-    only_noted: bool = False
+    field: str  # dotted path; ``*`` stands for an index
+    needs: str  # the partner, in words
+    given: Callable[[Scenario, Place], Any]  # whether the scenario has the field, other than its default
+    without: Callable[[Scenario, Place], str]  # why it would have no effect, and what to do; empty if it has one
+    only_noted: bool = False  # it has some effect all the same
+    # Every scenario has to have it, so that it counts as given only where the points differ in it
     if_varied: bool = False
 
 

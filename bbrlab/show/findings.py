@@ -45,24 +45,16 @@ class Totals:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that is shown of results: one's own of a scale, or those that ship, each figure at the largest scale at which it does.
+    """All that is shown of results: one's own of a scale, or those that ship, each figure at the largest scale at which it does."""
 
-    Attributes:
-        shown: whose results, and of which scale.
-        figures: {id: figure}, of those with a table.
-        tables: {id: tables.figure_table()}.
-        scales: {id of a figure: the scale that it is shown at}.
-        statements: rows of statements.parquet with their ``scale``, of those that were judged (best_scale.best_statements()).
-        claims: rows of claims.parquet with their ``scale`` (best_scale.best_claims()).
-        older: {id of a figure: which version its runs are of}, of those that ship and are not of the newest of their scale.
-    """
-
-    shown: ShownResults
-    figures: Mapping[str, Figure]
-    tables: Mapping[str, pd.DataFrame]
-    scales: Mapping[str, str]
+    shown: ShownResults  # whose results, and of which scale
+    figures: Mapping[str, Figure]  # {id: figure}, of those with a table
+    tables: Mapping[str, pd.DataFrame]  # {id: tables.figure_table()}
+    scales: Mapping[str, str]  # {id of a figure: the scale that it is shown at}
+    # Rows of statements.parquet with their ``scale``, of those that were judged (best_scale.best_statements())
     statements: pd.DataFrame
-    claims: pd.DataFrame
+    claims: pd.DataFrame  # rows of claims.parquet with their ``scale`` (best_scale.best_claims())
+    # {id of a figure: which version its runs are of}, of those that ship and are not of the newest of their scale
     older: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property

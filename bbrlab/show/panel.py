@@ -20,18 +20,14 @@ from bbrlab.scenario.load import load_scenario
 
 @dataclass(frozen=True)
 class Panel:
-    """One figure's comparison.
-
-    Attributes:
-        points: one row per point: buffer_bdp, bbr_flows, measured, ci95, runs, failed, published, published_low,
-            published_high, trials (of the published mean), ware, residual (measured - published).
-        scaled: whether the runs were shorter than the scenario's own, so that published values are no yardstick.
-    """
+    """One figure's comparison."""
 
     figure: str
     title: str
+    # One row per point: buffer_bdp, bbr_flows, measured, ci95, runs, failed, published, published_low, published_high, trials (of
+    # the published mean), ware, residual (measured - published)
     points: pd.DataFrame
-    scaled: bool
+    scaled: bool  # whether the runs were shorter than the scenario's own, so that published values are no yardstick
 
     @property
     def rmse(self) -> float:

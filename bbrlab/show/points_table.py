@@ -34,14 +34,10 @@ def swept_columns(table: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class Beside:
-    """What stands beside the points of a figure.
+    """What stands beside the points of a figure."""
 
-    Attributes:
-        metric: column that claims read.
-        cells: {(point, group; of a run's metric 0): what is published, and what the claim on it came to}.
-    """
-
-    metric: str
+    metric: str  # column that claims read
+    # {(point, group; of a run's metric 0): what is published, and what the claim on it came to}
     cells: Mapping[tuple[str, int], tuple[str, str]]
 
 

@@ -26,17 +26,12 @@ MOST_SEEDS = 1000  # that are told
 
 @dataclass(frozen=True)
 class Look:
-    """How a verdict looks.
-
-    Attributes:
-        mark: its sign, so that colour is never the only one.
-        colour: its colour on a page, light or dark.
-    """
+    """How a verdict looks."""
 
     css: str
-    mark: str
+    mark: str  # its sign, so that colour is never the only one
     terminal: str
-    colour: str
+    colour: str  # its colour on a page, light or dark
     means: str
 
     @property

@@ -67,36 +67,27 @@ class PromptConsole(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One run of the guest's program.
+    """One run of the guest's program."""
 
-    Attributes:
-        scratch: folder with ``guest`` (the guest's code, with its first program ``init``), ``lib`` (compiled helpers) and
-            ``out`` (the one folder that it may write to); also gets what the machine needs on its way.
-        seed: of its entropy, if that can be chosen.
-        watchdog_s: real seconds without a line from the guest after which it is ended, without those in which it waited for its core:
-            on a busy machine, at a low priority, the second of computing that a set-up needs may take minutes.
-        on_progress: called with each "bbrlab VERB TEXT" line.
-        die_with_parent: end the guest when this process loses its parent (a killed campaign).
-        prompt: for a user who types commands; None without one.
-        devices: further words for its command line: QEMU's network devices.
-        on_start: called when it has a core, right before it starts.
-        gauge: looks at it during its experiment; None: in virtual time it has all the time that it wants.
-    """
-
+    # Folder with ``guest`` (the guest's code, with its first program ``init``), ``lib`` (compiled helpers) and ``out`` (the one
+    # folder that it may write to); also gets what the machine needs on its way
     scratch: Path
-    seed: int
+    seed: int  # of its entropy, if that can be chosen
     memory_bytes: int
     arguments: list[str]
     log: Path
+    # Real seconds without a line from the guest after which it is ended, without those in which it waited for its core: on a busy
+    # machine, at a low priority, the second of computing that a set-up needs may take minutes
     watchdog_s: float = WATCHDOG_S
-    on_progress: Callable[[str, str], None] = lambda verb, text: None
-    die_with_parent: bool = False
-    prompt: PromptConsole | None = None
+    on_progress: Callable[[str, str], None] = lambda verb, text: None  # called with each "bbrlab VERB TEXT" line
+    die_with_parent: bool = False  # end the guest when this process loses its parent (a killed campaign)
+    prompt: PromptConsole | None = None  # for a user who types commands; None without one
     stop: threading.Event | None = None
-    on_start: Callable[[], None] = lambda: None
+    on_start: Callable[[], None] = lambda: None  # called when it has a core, right before it starts
     ip_version: int = 4
+    # Looks at it during its experiment; None: in virtual time it has all the time that it wants
     gauge: Gauge | None = None
-    devices: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()  # further words for its command line: QEMU's network devices
 
 
 def check_watchdog(watchdog_s: float) -> None:

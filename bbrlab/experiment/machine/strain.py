@@ -16,17 +16,12 @@ IDLE, IOWAIT, STEAL = 3, 4, 7  # fields of a line of /proc/stat (proc(5)), the n
 
 @dataclass(frozen=True)
 class Strain:
-    """Fractions of an experiment's time that a machine's processor was busy, or taken by others.
+    """Fractions of an experiment's time that a machine's processor was busy, or taken by others."""
 
-    Attributes:
-        busy: it ran. Near 1 it was too slow for its load.
-        waited: it was runnable, but other processes of this machine had the processor; None if the kernel does not report it.
-        stolen: the hypervisor below this machine had given the processor to others (steal).
-    """
-
-    busy: float
+    busy: float  # it ran. Near 1 it was too slow for its load
+    # It was runnable, but other processes of this machine had the processor; None if the kernel does not report it
     waited: float | None
-    stolen: float
+    stolen: float  # the hypervisor below this machine had given the processor to others (steal)
 
     @property
     def lost(self) -> float:

@@ -41,16 +41,13 @@ def version() -> int:
 
 @dataclass(frozen=True)
 class Ruleset:
-    """The arguments of landlock_create_ruleset and landlock_add_rule.
+    """The arguments of landlock_create_ruleset and landlock_add_rule."""
 
-    Attributes:
-        files, network, scopes: what is refused unless a rule allows it, as bits.
-        rules: [[path, rights]]; a path as bytes, since the reading process may have another locale's encoding.
-    """
-
+    # files, network, scopes: what is refused unless a rule allows it, as bits
     files: int
     network: int
     scopes: int
+    # [[path, rights]]; a path as bytes, since the reading process may have another locale's encoding
     rules: list[tuple[bytes, int]]
 
 

@@ -48,18 +48,13 @@ REAL_TIME = Tolerance(
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison.
+    """One comparison."""
 
-    Attributes:
-        name: what is compared; it implies the unit of ``asked`` and ``measured``.
-        asked, measured: by the scenario and by the guest; None if there is no number.
-        ok: True passed, False failed, None not checked, with the reason in ``detail``.
-    """
-
-    name: str
+    name: str  # what is compared; it implies the unit of ``asked`` and ``measured``
+    # asked, measured: by the scenario and by the guest; None if there is no number
     asked: float | None
     measured: float | None
-    ok: bool | None
+    ok: bool | None  # True passed, False failed, None not checked, with the reason in ``detail``
     detail: str = ""
 
 
