@@ -28,17 +28,13 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class Panel(Strict):
-    """A published panel: cells of N flows of ``cca`` against one ``rival``.
-
-    Attributes:
-        buffer_scale: what the published multiples of the BDP are to be multiplied by.
-    """
+    """A published panel: cells of N flows of ``cca`` against one ``rival``."""
 
     cca: Literal["bbr1", "bbr2", "bbr3"]
     rival: Literal["cubic", "reno"]
     rate_mbit: Positive
     rtt_ms: Positive
-    buffer_scale: Positive = 1.0
+    buffer_scale: Positive = 1.0  # what the published multiples of the BDP are to be multiplied by
 
 
 class Parts(Strict):
@@ -49,18 +45,12 @@ class Parts(Strict):
 
 
 class Published(Strict):
-    """data/burst/panels.yaml: which panels of which paper.
-
-    Attributes:
-        panels: {figure: panel}; data/PAPER/FIGURE.csv has its cells.
-        parts: where parts() are left out.
-        fluid: the paper's table of the fluid model's shares.
-    """
+    """data/burst/panels.yaml: which panels of which paper."""
 
     paper: str
-    panels: dict[str, Panel]
-    parts: Parts
-    fluid: str
+    panels: dict[str, Panel]  # {figure: panel}; data/PAPER/FIGURE.csv has its cells
+    parts: Parts  # where parts() are left out
+    fluid: str  # the paper's table of the fluid model's shares
 
 
 def read_published(path: Path = FILE) -> Published:

@@ -30,17 +30,12 @@ SHOWN = ("goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean")
 
 @dataclass(frozen=True)
 class Tried:
-    """A run by hand.
-
-    Attributes:
-        changes: {dotted path: value} that differ from the scenario's file.
-        folder: has summary.json, samples.parquet, manifest.json and guest.log.
-    """
+    """A run by hand."""
 
     point: Point
-    changes: Mapping[str, Any]
+    changes: Mapping[str, Any]  # {dotted path: value} that differ from the scenario's file
     summary: Summary
-    folder: Path
+    folder: Path  # has summary.json, samples.parquet, manifest.json and guest.log
 
 
 def run_by_hand(

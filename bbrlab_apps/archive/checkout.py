@@ -16,32 +16,21 @@ from bbrlab.base.errors import UserError
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file as a commit has it.
-
-    Attributes:
-        data: its content; None for a link.
-        link: a link's target.
-    """
+    """A file as a commit has it."""
 
     name: str
-    data: bytes | None
+    data: bytes | None  # its content; None for a link
     executable: bool
-    link: str = ""
+    link: str = ""  # a link's target
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit.
+    """A commit."""
 
-    Attributes:
-        name: 40 digits.
-        time_s: when it was made, seconds since 1970.
-        day: the same as a date (UTC).
-    """
-
-    name: str
-    time_s: int
-    day: str
+    name: str  # 40 digits
+    time_s: int  # when it was made, seconds since 1970
+    day: str  # the same as a date (UTC)
 
 
 def commit_of(checkout: Path = paths.ROOT, apart_from: Sequence[Path] = ()) -> Commit:

@@ -27,19 +27,13 @@ TEXT = "text/plain"
 
 @dataclass(frozen=True)
 class GuestRun:
-    """One run of a guest, by its manifest.
+    """One run of a guest, by its manifest."""
 
-    Attributes:
-        place: its folder in the archive, without a slash at its end.
-        kernel: what the manifest says of the kernel: `key`, `release`, `source` and `compiler`.
-        finished: when it ended (UTC, "2026-11-23T04:12:29Z"), and how many seconds it took.
-    """
-
-    place: str
+    place: str  # its folder in the archive, without a slash at its end
     point: str
-    kernel: Mapping[str, Any]
+    kernel: Mapping[str, Any]  # what the manifest says of the kernel: `key`, `release`, `source` and `compiler`
     seed: int
-    finished: str
+    finished: str  # when it ended (UTC, "2026-11-23T04:12:29Z"), and how many seconds it took
     took_s: float
     commit: str
     figure: str

@@ -30,15 +30,11 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Image:
-    """An image that is there.
-
-    Attributes:
-        size: with all layers, in words.
-    """
+    """An image that is there."""
 
     name: str
     builder: str
-    size: str
+    size: str  # with all layers, in words
     labels: dict[str, str]
 
 

@@ -23,14 +23,10 @@ SUBORDINATE_IDS = (Path("/etc/subuid"), Path("/etc/subgid"))
 
 @dataclass(frozen=True)
 class Builder:
-    """One of NAMES.
-
-    Attributes:
-        storage: the folder that it keeps images in; None if that is not on this machine.
-    """
+    """One of NAMES."""
 
     name: str
-    storage: Path | None = None
+    storage: Path | None = None  # the folder that it keeps images in; None if that is not on this machine
 
     def ask(self, *argv: str, timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
         """Run it and return what it said, whatever that is."""

@@ -30,19 +30,14 @@ Progress = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class Crosscheck:
-    """The result of a cross-check.
-
-    Attributes:
-        points: compare_points(): "a" is virtual time, "b" real time.
-        runs: one entry for each run in real time: point, seed, ok, the checks that failed, and summary.json's ``real_time``.
-        kernels: {"virtual", "real"}: the kernels, in words.
-    """
+    """The result of a cross-check."""
 
     scenario: str
     backend: str
-    points: pd.DataFrame
+    points: pd.DataFrame  # compare_points(): "a" is virtual time, "b" real time
+    # One entry for each run in real time: point, seed, ok, the checks that failed, and summary.json's ``real_time``
     runs: list[dict[str, Any]]
-    kernels: dict[str, str]
+    kernels: dict[str, str]  # {"virtual", "real"}: the kernels, in words
 
     @property
     def moved(self) -> bool:

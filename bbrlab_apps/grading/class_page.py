@@ -16,20 +16,14 @@ BINS = 10  # of the distribution
 
 @dataclass(frozen=True)
 class Row:
-    """How a class did on one item.
-
-    Attributes:
-        reached: mean part of the item's points, 0 to 1.
-        full: how many students of ``graded`` have all its points.
-        common: the most frequent comment to the others, with its count.
-    """
+    """How a class did on one item."""
 
     id: str
     title: str
-    reached: float
-    full: int
+    reached: float  # mean part of the item's points, 0 to 1
+    full: int  # how many students of ``graded`` have all its points
     graded: int
-    common: str
+    common: str  # the most frequent comment to the others, with its count
 
 
 def rows_of(grades: Mapping[str, Grade]) -> list[Row]:

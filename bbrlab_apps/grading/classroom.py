@@ -18,16 +18,11 @@ from bbrlab_apps.grading.submitted_samples import similarity
 
 
 class ClassMatches(TypedDict):
-    """What other submissions of the class have in common with one.
+    """What other submissions of the class have in common with one."""
 
-    Attributes:
-        seeds: {seed: the other student to whom it was assigned}.
-        equal: {index of a run: the other students who have a run with the same values}.
-        alike: {index of a run: {other student: equal part of the two runs' fingerprints}}, of at least SIMILAR, without equal runs.
-    """
-
-    seeds: dict[str, str]
-    equal: dict[str, list[str]]
+    seeds: dict[str, str]  # {seed: the other student to whom it was assigned}
+    equal: dict[str, list[str]]  # {index of a run: the other students who have a run with the same values}
+    # {index of a run: {other student: equal part of the two runs' fingerprints}}, of at least SIMILAR, without equal runs
     alike: dict[str, dict[str, float]]
 
 

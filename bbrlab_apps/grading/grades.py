@@ -14,28 +14,18 @@ GRADE = "grade.json"  # of a student, beside the report
 
 
 class Item(TypedDict):
-    """Something that points are given for.
-
-    Attributes:
-        told: the result, in words for the student.
-        for_teacher: in words for the teacher alone: right answers, names of others.
-    """
+    """Something that points are given for."""
 
     id: str
     title: str
     score: float
     of: float
-    told: list[str]
-    for_teacher: list[str]
+    told: list[str]  # the result, in words for the student
+    for_teacher: list[str]  # in words for the teacher alone: right answers, names of others
 
 
 class Grade(TypedDict):
-    """The content of grade.json.
-
-    Attributes:
-        pending: questions that a person still has to grade.
-        late: what late work cost, in words; empty if it cost nothing.
-    """
+    """The content of grade.json."""
 
     key: str
     student: str
@@ -50,8 +40,8 @@ class Grade(TypedDict):
     items: list[Item]
     runs: list[dict[str, Any]]
     reruns: list[Rerun]
-    pending: list[str]
-    late: str
+    pending: list[str]  # questions that a person still has to grade
+    late: str  # what late work cost, in words; empty if it cost nothing
 
 
 def grades_in(folder: Path) -> dict[str, Grade]:

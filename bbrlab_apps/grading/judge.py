@@ -29,20 +29,14 @@ from bbrlab_apps.grading.submitted_content import SubmittedContent
 
 
 class Judged(TypedDict):
-    """A judged claim.
+    """A judged claim."""
 
-    Attributes:
-        verdict: of the judge; "" if the claim could not be judged.
-        number: the judged number, the mean over the seeds; None without one.
-        low, high: its interval; None if there is none.
-        told: why it could not be judged, or why it is inconclusive.
-    """
-
-    verdict: str
-    number: float | None
+    verdict: str  # of the judge; "" if the claim could not be judged
+    number: float | None  # the judged number, the mean over the seeds; None without one
+    # low, high: its interval; None if there is none
     low: float | None
     high: float | None
-    told: str
+    told: str  # why it could not be judged, or why it is inconclusive
 
 
 def points_of_figure(submitted: SubmittedContent) -> list[Point]:

@@ -12,15 +12,10 @@ CLOSE = 1e-3  # relative: how near an answer is to a number that a hint has, whe
 
 
 class ByPeople(TypedDict):
-    """What people contribute to a grade.
+    """What people contribute to a grade."""
 
-    Attributes:
-        late_days: days after the deadline that have begun, less an extension.
-        marks: {question: points and comment}, of questions that a person graded.
-    """
-
-    late_days: int
-    marks: dict[str, tuple[float, str]]
+    late_days: int  # days after the deadline that have begun, less an extension
+    marks: dict[str, tuple[float, str]]  # {question: points and comment}, of questions that a person graded
 
 
 NOBODY: ByPeople = {"late_days": 0, "marks": {}}

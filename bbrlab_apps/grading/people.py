@@ -68,17 +68,11 @@ def read_table(file: Path) -> Table:
 
 @dataclass(frozen=True)
 class Roster:
-    """The students of a course.
+    """The students of a course."""
 
-    Attributes:
-        column: from which the ids are.
-        ids: of the students, in the table's order.
-        by_email: {e-mail in small letters: id}, of those who have one.
-    """
-
-    column: str
-    ids: list[str]
-    by_email: dict[str, str]
+    column: str  # from which the ids are
+    ids: list[str]  # of the students, in the table's order
+    by_email: dict[str, str]  # {e-mail in small letters: id}, of those who have one
 
 
 def read_roster(file: Path, column: str | None = None) -> Roster:

@@ -39,17 +39,12 @@ LOOK_ALIKE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}  #
 
 @dataclass(frozen=True)
 class Assignment:
-    """A rubric with its parameters filled in.
-
-    Attributes:
-        claims: {id in the rubric: claim}.
-        questions: the rubric's, with ``value`` and ``within`` as numbers.
-    """
+    """A rubric with its parameters filled in."""
 
     scenario: Scenario
     points: list[Point]
-    claims: dict[str, Claim]
-    questions: list[Question]
+    claims: dict[str, Claim]  # {id in the rubric: claim}
+    questions: list[Question]  # the rubric's, with ``value`` and ``within`` as numbers
 
 
 @dataclass(frozen=True)

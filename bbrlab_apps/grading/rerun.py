@@ -41,33 +41,23 @@ END_S = 10  # for a run to end after SIGTERM
 
 
 class Rerun(TypedDict):
-    """The result of repeating a run.
+    """The result of repeating a run."""
 
-    Attributes:
-        run: index of the run in the submission.
-        outcome: SAME, DIFFERS or NOT_RUN.
-        kind: if it differs: EDITED_SAMPLES or EDITED_SUMMARY; if it was not run: FAILED_HERE if this machine could not finish it,
-            BEYOND if the rubric's limits forbid it; else "".
-    """
-
-    run: int
+    run: int  # index of the run in the submission
     name: str
-    outcome: str
+    outcome: str  # SAME, DIFFERS or NOT_RUN
+    # If it differs: EDITED_SAMPLES or EDITED_SUMMARY; if it was not run: FAILED_HERE if this machine could not finish it, BEYOND
+    # if the rubric's limits forbid it; else ""
     kind: str
     told: str
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The runs to repeat.
+    """The runs to repeat."""
 
-    Attributes:
-        runs: indices of runs of the submission.
-        lost: drawn runs that are missing or do not count, in words.
-    """
-
-    runs: list[int]
-    lost: list[str]
+    runs: list[int]  # indices of runs of the submission
+    lost: list[str]  # drawn runs that are missing or do not count, in words
 
 
 def drawn_runs(

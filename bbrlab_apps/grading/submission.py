@@ -44,17 +44,11 @@ NAMED_MAX = 5  # names or differences of one kind
 
 @dataclass
 class Submission:
-    """The plain files of a submission.
+    """The plain files of a submission."""
 
-    Attributes:
-        files: {name with its folders: path of the plain file}.
-        problems: what was left out, and why.
-        elsewhere: names of files outside of the submission's folder.
-    """
-
-    files: dict[str, Path] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
+    files: dict[str, Path] = field(default_factory=dict)  # {name with its folders: path of the plain file}
+    problems: list[str] = field(default_factory=list)  # what was left out, and why
+    elsewhere: list[str] = field(default_factory=list)  # names of files outside of the submission's folder
 
     def missing(self, name: str) -> str:
         """A message that a part is missing, with files that may be meant."""

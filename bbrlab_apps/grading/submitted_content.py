@@ -34,24 +34,15 @@ from bbrlab_apps.grading.submitted_scenario import scenario_of
 
 
 class SubmittedContent(TypedDict):
-    """The content of a submission, and what is wrong with it.
+    """The content of a submission, and what is wrong with it."""
 
-    Attributes:
-        content_sha256: of all its files and their names.
-        incomplete: what is missing or cannot be read.
-        scenario_wrong: how its scenario differs from the assignment's.
-        points: the points of the figure: their scenarios and values.
-        answers: {question: number or text}.
-        unanswered: {question: why its answer does not count}.
-    """
-
-    content_sha256: str
-    incomplete: list[str]
+    content_sha256: str  # of all its files and their names
+    incomplete: list[str]  # what is missing or cannot be read
     notes: list[str]
-    scenario_wrong: list[str]
-    points: list[dict[str, Any]]
-    answers: dict[str, Any]
-    unanswered: dict[str, str]
+    scenario_wrong: list[str]  # how its scenario differs from the assignment's
+    points: list[dict[str, Any]]  # the points of the figure: their scenarios and values
+    answers: dict[str, Any]  # {question: number or text}
+    unanswered: dict[str, str]  # {question: why its answer does not count}
     runs: list[SubmittedRun]
 
 

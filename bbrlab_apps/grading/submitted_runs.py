@@ -45,33 +45,20 @@ COPIED, OTHERS_RUN = "copied run", "another student's run"
 
 
 class SubmittedRun(TypedDict):
-    """What a submission's result folder holds.
-
-    Attributes:
-        point: index among the points of the figure; -1 if it is none of them.
-        seed: by its manifest; -1 if it has none.
-        scenario: of its manifest, checked, to repeat it.
-        wrong: why it does not count, in words; empty if it does.
-        flags: (kind, text) for the teacher: EDITED_SAMPLES and so on.
-        sha256: of samples.parquet.
-        digest: of the values in it (table_digest()).
-        fingerprint: of some of them (fingerprint_of()).
-        summary_sha256: of the measured part of its summary (results/digest.py).
-        summary: the part that tables are made of, with recounted numbers.
-    """
+    """What a submission's result folder holds."""
 
     name: str
-    point: int
-    seed: int
-    scenario: dict[str, Any]
-    wrong: list[str]
+    point: int  # index among the points of the figure; -1 if it is none of them
+    seed: int  # by its manifest; -1 if it has none
+    scenario: dict[str, Any]  # of its manifest, checked, to repeat it
+    wrong: list[str]  # why it does not count, in words; empty if it does
     notes: list[str]
-    flags: list[tuple[str, str]]
-    sha256: str
-    digest: str
-    fingerprint: str
-    summary_sha256: str
-    summary: dict[str, Any]
+    flags: list[tuple[str, str]]  # (kind, text) for the teacher: EDITED_SAMPLES and so on
+    sha256: str  # of samples.parquet
+    digest: str  # of the values in it (table_digest())
+    fingerprint: str  # of some of them (fingerprint_of())
+    summary_sha256: str  # of the measured part of its summary (results/digest.py)
+    summary: dict[str, Any]  # the part that tables are made of, with recounted numbers
 
 
 class _Kernel(BaseModel):

@@ -34,20 +34,14 @@ BACKEND = "play"  # what a result says of it: UML, in real time, steered by hand
 
 @dataclass(frozen=True)
 class Player:
-    """Whoever plays.
-
-    Attributes:
-        stop: set to end it at once, with nothing kept.
-        on_begin: called with the folder to which the guest writes, before it starts, and what it is to play.
-        on_progress: called with (verb, text) as the guest goes on.
-        transcript: the text of the prompt so far, for prompt.log.
-    """
+    """Whoever plays."""
 
     link: PromptLink
-    stop: threading.Event
+    stop: threading.Event  # set to end it at once, with nothing kept
+    # Called with the folder to which the guest writes, before it starts, and what it is to play
     on_begin: Callable[[Path, Played], None]
-    on_progress: Progress
-    transcript: Callable[[], str]
+    on_progress: Progress  # called with (verb, text) as the guest goes on
+    transcript: Callable[[], str]  # the text of the prompt so far, for prompt.log
 
 
 def plan_play(point: Point, seed: int, ccas: dict[str, str], modules: dict[str, str]) -> tuple[Point, Plan]:

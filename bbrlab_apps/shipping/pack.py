@@ -49,18 +49,13 @@ def in_order(figures: Iterable[Figure]) -> list[Figure]:
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished campaign that is to be packed.
-
-    Attributes:
-        figures: all of the scale, or some; sorted (in_order()).
-        accepted: why runs that failed self-checks are packed nevertheless.
-        without_curves: do not compute a missing prediction that no claim reads, only a page's curve; rejudge.rejudge() computes it.
-    """
+    """A finished campaign that is to be packed."""
 
     scale: str
-    figures: Sequence[Figure]
+    figures: Sequence[Figure]  # all of the scale, or some; sorted (in_order())
     results: Path
-    accepted: Sequence[AcceptedFailure] = ()
+    accepted: Sequence[AcceptedFailure] = ()  # why runs that failed self-checks are packed nevertheless
+    # Do not compute a missing prediction that no claim reads, only a page's curve; rejudge.rejudge() computes it
     without_curves: bool = False
 
     def __post_init__(self) -> None:
@@ -171,15 +166,11 @@ def _merged(
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of a campaign's figures, checked.
-
-    Attributes:
-        failed: those that failed self-checks, with the reasons given.
-    """
+    """The runs of a campaign's figures, checked."""
 
     tables: dict[str, pd.DataFrame]
     runs: list[FinishedRun]
-    failed: list[Failed]
+    failed: list[Failed]  # those that failed self-checks, with the reasons given
 
     def content(self) -> dict[str, pd.DataFrame]:
         """{file below SCALE/: table}, of the runs and the figures."""

@@ -27,15 +27,10 @@ from bbrlab_apps.shipping.shipped_folder import Say, exclusive_access, read_ship
 
 @dataclass(frozen=True)
 class Rejudged:
-    """Shipped results, judged anew.
+    """Shipped results, judged anew."""
 
-    Attributes:
-        manifest: the new one; its entries on runs have not changed.
-        moved: the statements with another verdict: ``id``, ``before``, ``now``.
-    """
-
-    manifest: Manifest
-    moved: pd.DataFrame
+    manifest: Manifest  # the new one; its entries on runs have not changed
+    moved: pd.DataFrame  # the statements with another verdict: ``id``, ``before``, ``now``
 
 
 def rejudge(
@@ -64,18 +59,13 @@ def rejudge(
 
 @dataclass(frozen=True)
 class Renewal:
-    """What to make anew of shipped results.
-
-    Attributes:
-        models: kinds of predictions to compute anew.
-        curves: also compute predictions that only a page's curves need.
-    """
+    """What to make anew of shipped results."""
 
     scale: str
     figures: Sequence[Figure]
-    models: Sequence[str] = ()
+    models: Sequence[str] = ()  # kinds of predictions to compute anew
     jobs: int = 1
-    curves: bool = True
+    curves: bool = True  # also compute predictions that only a page's curves need
 
 
 def renew(content: dict[str, pd.DataFrame], renewal: Renewal, say: Say = lambda text: None) -> None:

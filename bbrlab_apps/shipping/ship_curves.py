@@ -25,15 +25,10 @@ from bbrlab_apps.shipping.shipped_folder import Say, exclusive_access, read_ship
 
 @dataclass(frozen=True)
 class AddedCurves:
-    """What came of it.
+    """What came of it."""
 
-    Attributes:
-        figures: that have curves now: their files' sizes in bytes.
-        refused: {figure: why it has none}.
-    """
-
-    figures: dict[str, int]
-    refused: dict[str, str]
+    figures: dict[str, int]  # that have curves now: their files' sizes in bytes
+    refused: dict[str, str]  # {figure: why it has none}
 
 
 def add_curves(

@@ -30,18 +30,13 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels that share their axis.
+    """Panels that share their axis."""
 
-    Attributes:
-        title: what tells it from the figure's other pictures; empty if it is the only one.
-        panels: from above: ``label`` of the axis, ``lines`` (``name``, ``colour``, ``x``, ``y``, some with ``dash``), ``legend``.
-        window_s: of the metrics; None of a distribution.
-    """
-
-    title: str
+    title: str  # what tells it from the figure's other pictures; empty if it is the only one
+    # From above: ``label`` of the axis, ``lines`` (``name``, ``colour``, ``x``, ``y``, some with ``dash``), ``legend``
     panels: list[dict[str, Any]]
     xlabel: str
-    window_s: list[float] | None
+    window_s: list[float] | None  # of the metrics; None of a distribution
 
     def data(self) -> dict[str, Any]:
         """What site.js draws."""

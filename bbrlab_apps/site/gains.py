@@ -25,17 +25,13 @@ _PERCENT = "100 * ({} - 1)"  # a claim that is on the gain of one setting
 
 @dataclass
 class Gain:
-    """How much more of a metric, in percent, one case of a figure has than another.
+    """How much more of a metric, in percent, one case of a figure has than another."""
 
-    Attributes:
-        metric: of METRICS, of the first flow group or the run.
-        over, under: the cases.
-        expected: {label of a point of ``over``: value, lowest, highest (None: none told), claim}.
-    """
-
-    metric: str
+    metric: str  # of METRICS, of the first flow group or the run
+    # over, under: the cases
     over: str
     under: str
+    # {label of a point of ``over``: value, lowest, highest (None: none told), claim}
     expected: dict[str, list[Any]] = field(default_factory=dict)
 
     @property

@@ -25,18 +25,12 @@ _SWEEP = re.compile(r"bbrlab sweep [\w/.-]+(?: --[\w-]+ [\w.-]*\w)*")
 
 @dataclass(frozen=True)
 class Study:
-    """What a scenario file is about, for people.
+    """What a scenario file is about, for people."""
 
-    Attributes:
-        name: of its page, or of the file.
-        question: the first sentence of the file's comment; empty without one.
-        document: a page of the documentation that the comment names; None: it names none.
-    """
-
-    name: str
+    name: str  # of its page, or of the file
     title: str
-    question: str
-    document: Path | None
+    question: str  # the first sentence of the file's comment; empty without one
+    document: Path | None  # a page of the documentation that the comment names; None: it names none
     command: str
 
 

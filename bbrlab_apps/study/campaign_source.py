@@ -23,17 +23,13 @@ from bbrlab.results.tables import IDENTITY
 
 @dataclass(frozen=True)
 class CampaignSource:
-    """One of the two campaigns.
-
-    Attributes:
-        home: the value of BBRLAB_RESULTS for which they come there: the folder, or one above it if the settings replace an
-            algorithm.
-        settings: for ``snakemake --config``; None for a folder of results that is only read.
-    """
+    """One of the two campaigns."""
 
     name: str
     folder: Path
+    # The value of BBRLAB_RESULTS for which they come there: the folder, or one above it if the settings replace an algorithm
     home: Path
+    # For ``snakemake --config``; None for a folder of results that is only read
     settings: dict[str, str] | None = field(default_factory=dict)
 
     @property

@@ -26,15 +26,11 @@ class AtScale:
 
 @dataclass(frozen=True)
 class Listed:
-    """A figure.
-
-    Attributes:
-        scales: {scale: what it is there}, without those that leave it out.
-    """
+    """A figure."""
 
     id: str
     title: str
-    scales: dict[str, AtScale]
+    scales: dict[str, AtScale]  # {scale: what it is there}, without those that leave it out
 
 
 def catalogue(chosen: Sequence[str] = ()) -> list[Listed]:

@@ -22,20 +22,14 @@ ROWS_MAX = 40  # of points that moved, on the terminal
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two campaigns against each other.
+    """Two campaigns against each other."""
 
-    Attributes:
-        sides: for each, what it is called, its folder of results, and the kernels that its runs had.
-        points: compare_points().
-        verdicts: compare_verdicts().
-        only: for each side, the points that the other has not.
-    """
-
+    # For each, what it is called, its folder of results, and the kernels that its runs had
     sides: tuple[dict[str, Any], dict[str, Any]]
     scale: str
-    points: pd.DataFrame
-    verdicts: pd.DataFrame
-    only: tuple[list[str], list[str]]
+    points: pd.DataFrame  # compare_points()
+    verdicts: pd.DataFrame  # compare_verdicts()
+    only: tuple[list[str], list[str]]  # for each side, the points that the other has not
 
     @property
     def compared(self) -> bool:

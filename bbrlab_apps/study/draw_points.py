@@ -48,20 +48,14 @@ class NotOnePictureError(UserError):
 
 @dataclass(frozen=True)
 class Choice:
-    """What is drawn of points.
+    """What is drawn of points."""
 
-    Attributes:
-        y: a metric; with ``sampled`` a series of series.names().
-        x, hue: columns, FLOWS, or None: nothing is there.
-        panel: columns, each combination of whose values has axes of its own.
-        sampled: whether the distribution of samples is drawn, and not of a metric.
-    """
-
-    y: str
+    y: str  # a metric; with ``sampled`` a series of series.names()
+    # x, hue: columns, FLOWS, or None: nothing is there
     x: str | None
     hue: str | None
-    panel: list[str]
-    sampled: bool = False
+    panel: list[str]  # columns, each combination of whose values has axes of its own
+    sampled: bool = False  # whether the distribution of samples is drawn, and not of a metric
 
 
 OF_FLOWS = {

@@ -29,22 +29,15 @@ OF_SAMPLES = ("queue", "rtt")  # whose distributions are drawn of runs if nothin
 
 @dataclass(frozen=True)
 class Wish:
-    """What somebody wants to see; what is left out has a default.
+    """What somebody wants to see; what is left out has a default."""
 
-    Attributes:
-        kind: one of KINDS.
-        x, hue: fields of a scenario, or ``flows``.
-        y: metrics, or series of samples.
-        where: {field: value} of the points that are drawn.
-        acks: whether runs' records of ACKs are drawn, in place of their samples.
-    """
-
-    kind: str = "line"
+    kind: str = "line"  # one of KINDS
+    # x, hue: fields of a scenario, or ``flows``
     x: str | None = None
-    y: Sequence[str] = ()
+    y: Sequence[str] = ()  # metrics, or series of samples
     hue: str | None = None
-    where: Mapping[str, Any] = field(default_factory=dict)
-    acks: bool = False
+    where: Mapping[str, Any] = field(default_factory=dict)  # {field: value} of the points that are drawn
+    acks: bool = False  # whether runs' records of ACKs are drawn, in place of their samples
 
 
 def check_out(out: Path | None) -> None:

@@ -29,15 +29,11 @@ class Field:
 
 @dataclass(frozen=True)
 class Number:
-    """A metric of two runs.
-
-    Attributes:
-        flows: of which flow group; empty: of the run.
-        one, two: None where it was not observed.
-    """
+    """A metric of two runs."""
 
     metric: str
-    flows: str
+    flows: str  # of which flow group; empty: of the run
+    # one, two: None where it was not observed
     one: float | None
     two: float | None
 

@@ -33,16 +33,11 @@ NAME_MAX = 40  # letters of a run's name in a legend
 
 @dataclass(frozen=True)
 class RunSource:
-    """A finished run.
+    """A finished run."""
 
-    Attributes:
-        name: what it is called in a legend.
-        of_acks: whether what is drawn of flows is their records of ACKs, not their samples.
-    """
-
-    name: str
+    name: str  # what it is called in a legend
     folder: RunFolder
-    of_acks: bool = False
+    of_acks: bool = False  # whether what is drawn of flows is their records of ACKs, not their samples
 
     @property
     def summary(self) -> Summary:
@@ -88,19 +83,12 @@ class RunSource:
 
 @dataclass(frozen=True)
 class PointsSource:
-    """The runs of a study, or of a figure.
+    """The runs of a study, or of a figure."""
 
-    Attributes:
-        name: of the study, or PAPER/FIGURE.
-        table: figure_table().
-        swept: its columns that tell points apart.
-        run_folder: of a point's label and a seed.
-    """
-
-    name: str
-    table: pd.DataFrame
-    swept: list[str]
-    run_folder: Callable[[str, int], Path]
+    name: str  # of the study, or PAPER/FIGURE
+    table: pd.DataFrame  # figure_table()
+    swept: list[str]  # its columns that tell points apart
+    run_folder: Callable[[str, int], Path]  # of a point's label and a seed
 
 
 Source = PointsSource | list[RunSource]

@@ -59,46 +59,34 @@ class Finding:
 
 @dataclass(frozen=True)
 class Group:
-    """Flows that look alike: of one file, algorithm, begin, direction and RTT.
-
-    Attributes:
-        cca: of the lab.
-        start_s, stop_s: on the clock of all files; stop_s is None where they last to the end.
-        rtt_ms: the smallest that there was; NaN if no file says.
-    """
+    """Flows that look alike: of one file, algorithm, begin, direction and RTT."""
 
     recording: Recording
     flows: list[Flow]
-    cca: str
+    cca: str  # of the lab
+    # start_s, stop_s: on the clock of all files; stop_s is None where they last to the end
     start_s: float
     stop_s: float | None
     reverse: bool
-    rtt_ms: float
+    rtt_ms: float  # the smallest that there was; NaN if no file says
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What recordings look like.
-
-    Attributes:
-        own_rtts: whether groups have RTTs of their own; else all have rtt_ms.
-        buffer_bdp: of rate_mbit x rtt_ms.
-        contradictions: of what files show with what they or their names say.
-        assumed: what no file says.
-    """
+    """What recordings look like."""
 
     groups: list[Group]
     rtt_ms: float
-    own_rtts: bool
+    own_rtts: bool  # whether groups have RTTs of their own; else all have rtt_ms
     rate_mbit: float
-    buffer_bdp: float
+    buffer_bdp: float  # of rate_mbit x rtt_ms
     loss: float
     ip_version: Literal[4, 6]
     duration_s: float
     window_s: tuple[float, float]
     findings: list[Finding] = field(default_factory=list)
-    contradictions: list[str] = field(default_factory=list)
-    assumed: list[str] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)  # of what files show with what they or their names say
+    assumed: list[str] = field(default_factory=list)  # what no file says
 
 
 def estimate_from(recordings: Sequence[Recording], ccas: Sequence[str] = ()) -> Estimate:

@@ -34,23 +34,14 @@ CUTS = {
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What is to be noticed of a flow.
+    """What is to be noticed of a flow."""
 
-    Attributes:
-        fine: whether its samples are close enough to show a ProbeRTT, and last long enough for two.
-        gains: the keys of GAINS of which it had one.
-        dips_s: when its window was low for a moment, and nothing was lost.
-        floor_packets: the smallest window of those moments; NaN without one.
-        cuts: its window after each loss, over that before it.
-        jumps: how often its window rose by JUMP or more between two samples.
-    """
-
-    fine: bool
-    gains: frozenset[str]
-    dips_s: Array
-    floor_packets: float
-    cuts: Array
-    jumps: int
+    fine: bool  # whether its samples are close enough to show a ProbeRTT, and last long enough for two
+    gains: frozenset[str]  # the keys of GAINS of which it had one
+    dips_s: Array  # when its window was low for a moment, and nothing was lost
+    floor_packets: float  # the smallest window of those moments; NaN without one
+    cuts: Array  # its window after each loss, over that before it
+    jumps: int  # how often its window rose by JUMP or more between two samples
 
     @property
     def period_s(self) -> float:

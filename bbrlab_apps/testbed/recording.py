@@ -31,26 +31,18 @@ class NotReadError(Exception):
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow of a recording.
+    """A flow of a recording."""
 
-    Attributes:
-        name: what tells it from others in its file.
-        samples: COLUMNS; NaN where the file does not say. time_s is the end of the interval of ``seconds`` that the row is of, on the
-            recording's clock; retransmits are of that interval.
-        mss_bytes: of a segment's payload; None if the file does not say.
-        cca: the algorithm that the file names; empty if it names none.
-        ip_version: by the address that it goes to; 4 where the file has none.
-        reverse: whether data goes to the host that made the file.
-        of_receiver: whether goodput is what a receiver read; else what a sender wrote or what was acknowledged.
-    """
-
-    name: str
+    name: str  # what tells it from others in its file
+    # COLUMNS; NaN where the file does not say. time_s is the end of the interval of ``seconds`` that the row is of, on the
+    # recording's clock; retransmits are of that interval
     samples: pd.DataFrame
-    mss_bytes: float | None = None
-    cca: str = ""
-    reverse: bool = False
+    mss_bytes: float | None = None  # of a segment's payload; None if the file does not say
+    cca: str = ""  # the algorithm that the file names; empty if it names none
+    reverse: bool = False  # whether data goes to the host that made the file
+    # Whether goodput is what a receiver read; else what a sender wrote or what was acknowledged
     of_receiver: bool = False
-    ip_version: Literal[4, 6] = IP_VERSION
+    ip_version: Literal[4, 6] = IP_VERSION  # by the address that it goes to; 4 where the file has none
 
     @property
     def start_s(self) -> float:
@@ -66,30 +58,19 @@ class Flow:
 
 @dataclass(frozen=True)
 class Recording:
-    """What was read of one file.
-
-    Attributes:
-        kind: what it is, in words.
-        flows: at least one.
-        epoch_s: when its clock was 0, in seconds of the world's; None if the file does not say.
-        ping_ms: RTTs of pings beside the flows; empty if there are none.
-        says: names and titles in which somebody may have written what it is, as (place, text).
-        identity: that of a test, which both its ends write; empty if there is none.
-        not_read: what is in the file and was left out, in words.
-        system: of the machine that made it, in words; empty if the file does not say.
-        asked_mbit: the rate that the sender was told to keep to; None if to none.
-    """
+    """What was read of one file."""
 
     file: Path
-    kind: str
-    flows: list[Flow]
-    epoch_s: float | None = None
-    ping_ms: Sequence[float] = ()
+    kind: str  # what it is, in words
+    flows: list[Flow]  # at least one
+    epoch_s: float | None = None  # when its clock was 0, in seconds of the world's; None if the file does not say
+    ping_ms: Sequence[float] = ()  # RTTs of pings beside the flows; empty if there are none
+    # Names and titles in which somebody may have written what it is, as (place, text)
     says: list[tuple[str, str]] = field(default_factory=list)
-    identity: str = ""
-    not_read: list[str] = field(default_factory=list)
-    system: str = ""
-    asked_mbit: float | None = None
+    identity: str = ""  # that of a test, which both its ends write; empty if there is none
+    not_read: list[str] = field(default_factory=list)  # what is in the file and was left out, in words
+    system: str = ""  # of the machine that made it, in words; empty if the file does not say
+    asked_mbit: float | None = None  # the rate that the sender was told to keep to; None if to none
 
 
 def number(value: Any, most: float, least: float = 0.0) -> float:

@@ -21,16 +21,12 @@ NAMES = re.compile(r"(?:^|(?<=[^A-Za-z]))(bbrv?[123]|bbr|cubic|newreno|reno|dctc
 
 @dataclass(frozen=True)
 class Stated:
-    """What names and titles say of a recording.
+    """What names and titles say of a recording."""
 
-    Attributes:
-        rtts_ms, rates_mbit: (value, place and words of it); any of them may be of something else than the path.
-        ccas: {algorithm of the lab: place and words}.
-    """
-
+    # rtts_ms, rates_mbit: (value, place and words of it); any of them may be of something else than the path
     rtts_ms: list[tuple[float, str]]
     rates_mbit: list[tuple[float, str]]
-    ccas: dict[str, str]
+    ccas: dict[str, str]  # {algorithm of the lab: place and words}
 
 
 def stated_in(recording: Recording) -> Stated:

@@ -43,15 +43,10 @@ class _Flow:
 
 @dataclass(frozen=True)
 class Capture:
-    """The flows of a capture.
+    """The flows of a capture."""
 
-    Attributes:
-        chunks: columns COLUMNS, a row per chunk; times in s since the first data.
-        notes: what was left out, by reason, and how the file ends if not as it should.
-    """
-
-    chunks: pd.DataFrame
-    notes: list[str]
+    chunks: pd.DataFrame  # columns COLUMNS, a row per chunk; times in s since the first data
+    notes: list[str]  # what was left out, by reason, and how the file ends if not as it should
 
 
 def from_capture(path: Path) -> Capture:

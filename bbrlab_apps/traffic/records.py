@@ -40,34 +40,23 @@ DAMAGED = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)  # of a compr
 
 
 class Packet(NamedTuple):
-    """A packet, or what was captured of it.
+    """A packet, or what was captured of it."""
 
-    Attributes:
-        time_ns: since 1970.
-        link: its LINKTYPE number.
-        data: from the first byte of its link's header.
-        wire_bytes: its size on the wire, without a frame check sequence.
-    """
-
-    time_ns: int
-    link: int
-    data: bytes
-    wire_bytes: int
+    time_ns: int  # since 1970
+    link: int  # its LINKTYPE number
+    data: bytes  # from the first byte of its link's header
+    wire_bytes: int  # its size on the wire, without a frame check sequence
 
 
 @dataclass
 class Records:
-    """The packets of a capture, one by one, and remarks on the file after they are read.
-
-    Attributes:
-        left_out: {reason: how many packets have no place in time or no interface}.
-        end: how the file ends, if not as it should.
-    """
+    """The packets of a capture, one by one, and remarks on the file after they are read."""
 
     path: Path
     packets: int = 0
+    # {reason: how many packets have no place in time or no interface}
     left_out: Counter[str] = field(default_factory=Counter)
-    end: str = ""
+    end: str = ""  # how the file ends, if not as it should
 
     def __iter__(self) -> Iterator[Packet]:
         """Read the file.

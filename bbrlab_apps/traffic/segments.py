@@ -46,17 +46,12 @@ class LeftOut(Exception):
 
 
 class Segment(NamedTuple):
-    """A TCP segment, or the part of one that a fragment carries.
-
-    Attributes:
-        number: sequence number of its first byte of data.
-        payload: bytes of its data, on the wire.
-    """
+    """A TCP segment, or the part of one that a fragment carries."""
 
     key: Key
     syn: bool
-    number: int
-    payload: int
+    number: int  # sequence number of its first byte of data
+    payload: int  # bytes of its data, on the wire
 
 
 class _Part(NamedTuple):

@@ -39,14 +39,11 @@ AIMS = (
 
 @dataclass(frozen=True)
 class Errors:
-    """How far a panel's shares are from the means of the published trials.
-
-    Attributes:
-        points: one row per point and seed: buffer_bdp, bbr_flows, seed, difference (measured - published). Of the seeds
-            only the paper's number of trials is taken: more are run where a claim was undecided, and not at every point.
-    """
+    """How far a panel's shares are from the means of the published trials."""
 
     figure: Figure
+    # One row per point and seed: buffer_bdp, bbr_flows, seed, difference (measured - published). Of the seeds only the paper's
+    # number of trials is taken: more are run where a claim was undecided, and not at every point
     points: pd.DataFrame
 
     def rmse(self, up_to_bdp: float) -> float:

@@ -41,16 +41,12 @@ class Reason(Strict):
 
 
 class Changes(Strict):
-    """data/verdict_changes.yaml.
+    """data/verdict_changes.yaml."""
 
-    Attributes:
-        commit, scale: of the results before.
-        before: {statement: its verdict in words}.
-    """
-
+    # commit, scale: of the results before
     commit: str
     scale: str
-    before: dict[str, str]
+    before: dict[str, str]  # {statement: its verdict in words}
     reasons: list[Reason]
 
     def why(self, statement: str) -> str:
