@@ -46,16 +46,13 @@ def run_by_hand(
     seed: int = 1,
     kernel_name: str | None = None,
 ) -> Tried:
-    """Run a scenario once, in virtual time, and say how long it took.
+    """Run a scenario once, in virtual time, and say how long it took. UserError with what is wrong, as ``bbrlab run`` says it.
 
     Args:
         scenario: PAPER/FIGURE of scenarios/, or the path of a scenario file.
         changes: {dotted path: value}, as ``bbrlab run --set`` has them.
         name: of the run's folder, in ``by_hand`` of the results folder; an older run of this name is replaced.
         kernel_name: entry of config/kernels.yaml; default: the file's default.
-
-    Raises:
-        UserError: with what is wrong, as ``bbrlab run`` says it.
     """
     if Path(name).name != name or name in ("", ".", ".."):
         raise UserError(f"name {name!r}: is the name of one folder, without '/'")

@@ -111,16 +111,13 @@ def flow_names(figure: Figure) -> list[str]:
 def published(
     table: str, names: Mapping[str, str] | None = None, among: pd.DataFrame | None = None, on: tuple[str, ...] = ()
 ) -> pd.DataFrame:
-    """Published values of a table of data/.
+    """Published values of a table of data/. UserError if there is no such table or column.
 
     Args:
         table: PAPER/TABLE, of data/PAPER/TABLE.csv.
         names: {column: its name here}; the others keep theirs.
         among: a figure table; only rows whose values of every column in ``on`` it has are kept: the points that were run.
         on: those columns, by their names here.
-
-    Raises:
-        UserError: if there is no such table or column.
     """
     values = published_table(table)
     if missing := [c for c in names or {} if c not in values]:

@@ -36,11 +36,8 @@ def name_of_source(path: Path) -> str:
 
 
 def own_sources(given: Iterable[Path] = ()) -> dict[str, Path]:
-    """{name: C file} of the algorithms of one's own: those in kernels/cca/, and those ``given``, which come before them.
-
-    Raises:
-        UserError: for a file that is not called like one; for two that have one name.
-    """
+    """{name: C file} of the algorithms of one's own: those in kernels/cca/, and those ``given``, which come before them. UserError
+    for a file that is not called like one; for two that have one name."""
     sources: dict[str, Path] = {}
     for folder in (sorted(own_folder().glob("*.c")), given):
         here: dict[str, Path] = {}

@@ -195,11 +195,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path, remedy: str = "delete it, and what made it makes it anew") -> Any:
-    """The content of a JSON file of ours.
-
-    Raises:
-        DamagedFile: if it is missing, cut off or no JSON.
-    """
+    """The content of a JSON file of ours. DamagedFile if it is missing, cut off or no JSON."""
     try:
         text = path.read_text(encoding="utf-8")
         content = json.loads(text)

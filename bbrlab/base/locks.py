@@ -23,11 +23,8 @@ PARTIAL = ".partial"  # how the name ends of what is written aside; it begins wi
 
 @contextlib.contextmanager
 def owned_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A new folder in ``parent`` that is removed at the end of the block, or after a kill, by the next remove_abandoned().
-
-    Raises:
-        OSError: if it cannot be made.
-    """
+    """A new folder in ``parent`` that is removed at the end of the block, or after a kill, by the next remove_abandoned(). OSError
+    if it cannot be made."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

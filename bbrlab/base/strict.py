@@ -26,14 +26,11 @@ class Strict(BaseModel):
 
 
 def read_model(path: Path, model: type[T], hint: str = "") -> T:
-    """The content of a YAML file, checked.
+    """The content of a YAML file, checked. UserError naming the file, and its first wrong field with its value; as read_yaml().
 
     Args:
         model: its type: a model, or a list of them.
         hint: what to do if the file cannot be read.
-
-    Raises:
-        UserError: naming the file, and its first wrong field with its value; as read_yaml().
     """
     try:
         return TypeAdapter(model).validate_python(read_yaml(path, hint))

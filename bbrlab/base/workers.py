@@ -19,14 +19,13 @@ def workers(
 ) -> Iterator[ProcessPoolExecutor]:
     """A pool whose processes are told to end (SIGTERM), and whose waiting jobs are dropped, when the block ends by an exception.
 
+    UserError in the place of BrokenProcessPool, if one of them is killed.
+
     Args:
         begin: called first in each of them; it decides what signals do there.
         killed: what to say if one of them is: "a process that graded was killed".
         kept: what is left then: "what is graded is kept".
         context: how processes are started; default: the platform's way.
-
-    Raises:
-        UserError: in the place of BrokenProcessPool, if one of them is killed.
     """
     # What multiprocessing starts is `python -c`, a tracker of its semaphores first of all.
     with safe_path(), ProcessPoolExecutor(count, context, begin) as pool:

@@ -64,12 +64,8 @@ def read_texts(path: Path) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """The content of a text that is YAML, by the same rules as a file's.
-
-    Raises:
-        NotPlainError: if it is more than plain data; ``problem`` says what.
-        yaml.YAMLError: if it is no YAML.
-    """
+    """The content of a text that is YAML, by the same rules as a file's. NotPlainError if it is more than plain data; ``problem``
+    says what. yaml.YAMLError if it is no YAML."""
     return _parse(text).content
 
 

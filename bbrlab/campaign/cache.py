@@ -55,13 +55,11 @@ def cache_folder(given: Path | None = None) -> Path | None:
 def check_cache(workflow: Any) -> None:
     """Look for the cache's folder before a campaign with ``--cache`` runs anything.
 
-    Snakemake 9.27 says that there is none when the first run has ended.
+    Snakemake 9.27 says that there is none when the first run has ended. UserError if the cache is used and is no folder that is
+    there.
 
     Args:
         workflow: Snakemake's, once it begins to run (``onstart``): what only plans needs no cache.
-
-    Raises:
-        UserError: if the cache is used and is no folder that is there.
     """
     if workflow.workflow_settings is None or workflow.workflow_settings.cache is None:
         return

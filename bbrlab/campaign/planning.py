@@ -37,12 +37,11 @@ SECONDS_PER_FLOW_STEP = 5e-8
 def make_plan(given: Mapping[str, Any], figures: Sequence[str] | None = None) -> Plan:
     """The plan of a campaign, worked out anew.
 
+    UserError for whatever is wrong with scenarios, claims, or what the configuration names.
+
     Args:
         given: the configuration: config/config.yaml with what --config adds to it.
         figures: only these, for a job that finds no plan; they ask for no seeds. Default: all of the campaign.
-
-    Raises:
-        UserError: for whatever is wrong with scenarios, claims, or what the configuration names.
     """
     scale, kernel = given["scale"], given.get("kernel") or None
     chosen = figures_at(scale, list(figures) if figures else given.get("figures"))
@@ -78,11 +77,8 @@ def _others(chosen: Collection[Figure]) -> list[str]:
 
 
 def planned_figures(figures: Iterable[Figure]) -> list[PlannedFigure]:
-    """What a plan says of some figures, with the claims of all papers.
-
-    Raises:
-        UserError: for a claims file that is wrong (load_statements()).
-    """
+    """What a plan says of some figures, with the claims of all papers. UserError for a claims file that is wrong
+    (load_statements())."""
     claims = claims_of(load_statements())
     return [planned_figure(figure, claims) for figure in figures]
 

@@ -26,11 +26,8 @@ def is_slurm(workflow: Any) -> bool:
 
 
 def largest_node_mb() -> int:
-    """Memory of the largest node that takes jobs, in MB, as Slurm has it.
-
-    Raises:
-        UserError: if Slurm's programs are not here, its controller does not answer, or no node can take jobs.
-    """
+    """Memory of the largest node that takes jobs, in MB, as Slurm has it. UserError if Slurm's programs are not here, its
+    controller does not answer, or no node can take jobs."""
     argv = ["sinfo", "--noheader", "--Node", "--format=%m %T"]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_S)
@@ -56,12 +53,11 @@ def _remedy() -> str:
 def check_slurm(workflow: Any, point_of: Callable[[Any], PlannedPoint]) -> None:
     """Look at Slurm and at what was declared before anything is submitted.
 
+    UserError if Slurm is not reachable, a run was declared less memory than its guest needs (``--set-resources``), or no node has
+    as much as was declared.
+
     Args:
         workflow: Snakemake's, once its DAG exists (``onstart``). Of another executor nothing is looked at.
-
-    Raises:
-        UserError: if Slurm is not reachable, a run was declared less memory than its guest needs (``--set-resources``), or
-            no node has as much as was declared.
     """
     if not is_slurm(workflow):
         return

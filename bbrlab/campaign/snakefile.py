@@ -35,10 +35,7 @@ from bbrlab.campaign.snakemake import (
 
 def config_file(workflow: Any) -> Path:
     """config/config.yaml, once it is sure that it is right, and what a campaign that a person starts needs before its plan.
-
-    Raises:
-        UserError: naming field and value of what is wrong in it.
-    """
+    UserError naming field and value of what is wrong in it."""
     if workflow.is_main_process:
         from bbrlab.campaign.clock import date_back
         from bbrlab.results.config import load_config
@@ -52,11 +49,10 @@ def config_file(workflow: Any) -> Path:
 def plan_of(workflow: Any, config: Mapping[str, Any]) -> Plan:
     """The campaign's plan, for a job as the process that started it has written it.
 
+    UserError for what is wrong with the configuration, with scenarios or claims, or with the kernel's algorithms.
+
     Args:
         workflow: Snakemake's, while it reads the Snakefile.
-
-    Raises:
-        UserError: for what is wrong with the configuration, with scenarios or claims, or with the kernel's algorithms.
     """
     if workflow.is_main_process:
         from bbrlab.campaign.targets import check_config_keys
@@ -83,10 +79,7 @@ def _place_of(config: Mapping[str, Any]) -> Path:
 
 def current_plan(config: Mapping[str, Any]) -> Plan:
     """The plan that is written, if nothing that it was worked out from has changed, else a new one; with its files for the rules.
-
-    Raises:
-        UserError: for what is wrong with scenarios, claims or the kernel's name.
-    """
+    UserError for what is wrong with scenarios, claims or the kernel's name."""
     from bbrlab.campaign.resources import machine_facts
 
     place = _place_of(config)
@@ -203,11 +196,8 @@ def prepare(workflow: Any, results: str) -> Path | None:
 
 
 def check_targets(workflow: Any, plan: Plan, config: Mapping[str, Any]) -> None:
-    """Look at what a person asks for, once all rules are there; of a dry run, say what it will take.
-
-    Raises:
-        UserError: for a name that is none, or a figure whose algorithms the kernel lacks.
-    """
+    """Look at what a person asks for, once all rules are there; of a dry run, say what it will take. UserError for a name that is
+    none, or a figure whose algorithms the kernel lacks."""
     if not workflow.is_main_process:
         return
     from bbrlab.campaign.targets import checked_targets
@@ -221,13 +211,10 @@ def check_targets(workflow: Any, plan: Plan, config: Mapping[str, Any]) -> None:
 
 
 def start(workflow: Any, plan: Plan, point_of: Callable[[Any], PlannedPoint]) -> None:
-    """A campaign begins to run.
+    """A campaign begins to run. UserError if another campaign runs, or cache, kernel or Slurm are not there.
 
     Args:
         workflow: Snakemake's, once its jobs are known (``onstart``).
-
-    Raises:
-        UserError: if another campaign runs, or cache, kernel or Slurm are not there.
     """
     from bbrlab.campaign.cache import check_cache
     from bbrlab.campaign.forecast import to_stderr

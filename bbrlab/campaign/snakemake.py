@@ -92,13 +92,11 @@ def join_groups(components: Mapping[str, int]) -> None:
 def pass_cache_on(workflow: Any, rules: Sequence[str], copies: bool) -> None:
     """Let a scheduler's jobs use the cache that ``--cache`` asks for without naming rules.
 
-    Snakemake 9.27 passes the names of rules on to its jobs, and drops the option where there is none.
+    Snakemake 9.27 passes the names of rules on to its jobs, and drops the option where there is none. UserError if a cache is
+    asked for that there cannot be: no folder is named, or jobs see none.
 
     Args:
         copies: whether jobs have copies of the files only, and so no folder in common.
-
-    Raises:
-        UserError: if a cache is asked for that there cannot be: no folder is named, or jobs see none.
     """
     settings = workflow.workflow_settings
     if settings is None or settings.cache is None:

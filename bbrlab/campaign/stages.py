@@ -50,11 +50,7 @@ LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Py
 
 
 def stage_hash(stage: str, root: Path | None = None) -> str:
-    """SHA-256 of what a stage's code does and of its data.
-
-    Raises:
-        UserError: if a module or folder of the stage is not there.
-    """
+    """SHA-256 of what a stage's code does and of its data. UserError if a module or folder of the stage is not there."""
     root = root or paths.ROOT
     hashes = {_with_imports(path, root) for path in modules_of(stage, root) if _parsed(path).does_something}
     hashes |= {_of_data(path, root) for path in data_of(stage, root)}
@@ -62,11 +58,7 @@ def stage_hash(stage: str, root: Path | None = None) -> str:
 
 
 def modules_of(stage: str, root: Path | None = None) -> set[Path]:
-    """The files of all modules that a stage's commands can import.
-
-    Raises:
-        UserError: if a command's module is not there.
-    """
+    """The files of all modules that a stage's commands can import. UserError if a command's module is not there."""
     root = root or paths.ROOT
     left = list(STAGES[stage].modules)
     for module in left:
@@ -87,11 +79,7 @@ def modules_of(stage: str, root: Path | None = None) -> set[Path]:
 
 
 def data_of(stage: str, root: Path | None = None) -> list[Path]:
-    """The files that are no modules and decide a stage's results.
-
-    Raises:
-        UserError: if one of the stage's folders is not there.
-    """
+    """The files that are no modules and decide a stage's results. UserError if one of the stage's folders is not there."""
     root = root or paths.ROOT
     data: set[Path] = set()
     for name in STAGES[stage].data:

@@ -47,13 +47,10 @@ def _names_in(word: str) -> list[str]:
 
 
 def checked_targets(words: Collection[str], plan: Plan, rules: Collection[str]) -> list[PlannedFigure]:
-    """The figures that a command line asks for.
+    """The figures that a command line asks for. UserError for a name that is none, or a figure whose algorithms the kernel lacks.
 
     Args:
         rules: names of Snakemake's rules that can be asked for; figures' and papers' may be among them.
-
-    Raises:
-        UserError: for a name that is none, or a figure whose algorithms the kernel lacks.
     """
     check_target_names(words, plan.figures, rules, plan.scale)
     chosen = [plan.figures[id] for id in chosen_figures(plan.figures, words)]

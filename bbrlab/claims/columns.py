@@ -52,13 +52,12 @@ def speaks_of(model: str, point: Point) -> bool:
 def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None = None) -> Array:
     """What stands beside the measured values: shape (points,).
 
+    UserError if a published table has no row, or several, for a point, or a prediction is missing.
+
     Args:
         name: PUBLISHED, WARE, FLUID or BURST.
         term, chosen: its points.
         results: the folder of results that has the models' predictions.
-
-    Raises:
-        UserError: if a published table has no row, or several, for a point, or a prediction is missing.
     """
     if name == PUBLISHED:
         return published(term, chosen)
@@ -83,13 +82,10 @@ _table = functools.cache(published_table)
 def published(term: Term, chosen: Sequence[Point]) -> Array:
     """The published value of each point: of the row that agrees in every column that table and points share.
 
-    Columns that ``rows`` chooses by are not compared with the points.
+    Columns that ``rows`` chooses by are not compared with the points. UserError if a point has no such row or several.
 
     Returns:
         Shape (points,).
-
-    Raises:
-        UserError: if a point has no such row or several.
     """
     name, column = (term.published or ":").split(":")
     table = _table(name)

@@ -43,10 +43,8 @@ def with_paper(name: str, paper: str) -> str:
 def expand(entry: dict[str, Any], paper: str) -> list[dict[str, Any]]:
     """The claims that an entry stands for: itself, or one for each row of its table.
 
-    A row of which a used cell is empty is skipped.
-
-    Raises:
-        UserError: beginning with the field, for what is wrong with ``each``, ``rows`` or a placeholder.
+    A row of which a used cell is empty is skipped. UserError beginning with the field, for what is wrong with ``each``, ``rows``
+    or a placeholder.
     """
     content = {k: v for k, v in entry.items() if k not in ONLY_HERE}
     used = sorted(set(_placeholders(content)))

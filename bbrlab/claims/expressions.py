@@ -152,12 +152,11 @@ def of_means(tree: ast.expr) -> bool:
 def points_of(tree: ast.expr, lengths: Mapping[str, int]) -> int | None:
     """For how many points an expression has a value each; None if it is one number.
 
+    UserError for series of different lengths where they must go together, a number where a series is needed, or a series where a
+    number is.
+
     Args:
         lengths: how many points each column has that has a value for each; others are single numbers.
-
-    Raises:
-        UserError: for series of different lengths where they must go together, a number where a series is needed, or a series
-            where a number is.
     """
     if isinstance(tree, ast.Name | ast.Attribute):
         return lengths.get(ast.unparse(tree))

@@ -28,10 +28,6 @@ def _readings() -> _Readings:
 
 
 def later_choices(own: str | None, versions: Iterable[Version]) -> str:
-    """What was chosen after a comparison, in words; empty if nothing was.
-
-    Raises:
-        UserError: if the file is not as it should be.
-    """
+    """What was chosen after a comparison, in words; empty if nothing was. UserError if the file is not as it should be."""
     sentences = [own[0].upper() + own[1:].removesuffix(".") + "."] if own else []
     return " ".join([*sentences, *(getattr(_readings(), version) for version in versions)])

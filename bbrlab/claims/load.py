@@ -58,14 +58,13 @@ class _File:
 def load_statements(files: Sequence[Path] | None = None, *, known_good: bool = False) -> list[Statement]:
     """All statements with their claims.
 
+    UserError naming file, line, statement, claim and field, for whatever is wrong: a missing source, an unknown figure, column or
+    group, a selector that matches no point, or several where one is meant.
+
     Args:
         files: claims files, each in the folder named as its paper; default: all of data/.
         known_good: do not compare them with the scenarios and published tables, which takes more than half of the time: for
             the jobs of a campaign, which compared them when it began.
-
-    Raises:
-        UserError: naming file, line, statement, claim and field, for whatever is wrong: a missing source, an unknown
-            figure, column or group, a selector that matches no point, or several where one is meant.
     """
     if files is None:
         if not known_good:

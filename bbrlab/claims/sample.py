@@ -187,16 +187,13 @@ def sample(
     results: Path | None = None,
     aside: float | None = None,
 ) -> Sample:
-    """The numbers of the runs.
+    """The numbers of the runs. UserError if a published value or a prediction is missing for a point.
 
     Args:
         points: of each term (Reach.points).
         results: the folder of results that has the models' predictions.
         aside: of a claim that counts points (Claim.counts_points): put those without enough runs above (1) or below (-1) the
             limit; default: they are missing, and so is the number.
-
-    Raises:
-        UserError: if a published value or a prediction is missing for a point.
     """
     rows = {name: _rows(tables[claim.at[name].figure], chosen) for name, chosen in points.items()}
     runs = {name: term_rows.runs for name, term_rows in rows.items()}

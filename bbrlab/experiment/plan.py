@@ -57,7 +57,7 @@ def make_plan(
     modules: Mapping[str, str] | None = None,
     machines: Mapping[int, int] | None = None,
 ) -> Plan:
-    """The plan for one run.
+    """The plan for one run. UserError for a CCA that the kernel lacks.
 
     Args:
         seed: decides the drawn RTTs (and, elsewhere, the guest's entropy).
@@ -68,9 +68,6 @@ def make_plan(
         trace: whether a record is kept of every ACK ("acks"), or of those at which a flow's state changes ("changes").
         modules: {the kernel's name of a CCA that may be had in parameter sets: the module that has it}.
         machines: {group: the machine that its senders are in}, of those that are not in the first (run/several.py).
-
-    Raises:
-        UserError: for a CCA that the kernel lacks.
     """
     scenario = point.scenario
     network = scenario.network

@@ -38,15 +38,14 @@ def build_kernel(
 ) -> Kernel:
     """Build a kernel unless it exists. If two processes need the same one, one builds it and the other waits.
 
+    UserError naming the step that failed and the log to read, or the place in an algorithm's file.
+
     Args:
         name: entry of kernels.yaml.
         jobs: parallel compilers; default: all cores.
         say: gets one line per step with the time it took.
         own: the user's own algorithms, beside those of the entry.
         spec: what ``name`` stands for, if it is no entry yet.
-
-    Raises:
-        UserError: naming the step that failed and the log to read, or the place in an algorithm's file.
     """
     if name is None or spec is None:
         name, spec = find_spec(name)

@@ -26,16 +26,14 @@ def compiled(
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     """A source tree in which a kernel was compiled, and the result of probe_kernel(). The block may move the tree away.
 
-    If a step fails, the tree stays, and the next build from this source continues in it.
+    If a step fails, the tree stays, and the next build from this source continues in it. UserError naming the step that failed and
+    the log to read; if the kernel lacks what its names promise.
 
     Args:
         name, spec, source: of the kernel.
         log: of the build, written anew.
         jobs: parallel compilers.
         say: gets one line per step.
-
-    Raises:
-        UserError: naming the step that failed and the log to read; if the kernel lacks what its names promise.
     """
     source_trees().mkdir(parents=True, exist_ok=True)
     with open(log, "w", encoding="utf-8") as file:

@@ -56,6 +56,8 @@ def read_own(path: Path) -> OwnCca:
 def own_of(used: Iterable[str], kernel_name: str | None, given: Sequence[Path] = ()) -> list[OwnCca]:
     """The algorithms to build into a kernel: all of ``given``, and those of kernels/cca/ in ``used``.
 
+    UserError for an invalid file, or one with the name of an algorithm that the kernel has.
+
     Args:
         used: names that flows have.
         kernel_name: entry of kernels.yaml; default: its default.
@@ -63,9 +65,6 @@ def own_of(used: Iterable[str], kernel_name: str | None, given: Sequence[Path] =
 
     Returns:
         Sorted by name; empty if the kernel has all that is used.
-
-    Raises:
-        UserError: for an invalid file, or one with the name of an algorithm that the kernel has.
     """
     kernel_name, spec = find_spec(kernel_name)
     unknown = set(used) - set(KNOWN) - set(spec.names)

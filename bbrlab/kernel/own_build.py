@@ -39,6 +39,9 @@ def compile_with_own(
 ) -> tuple[Path, dict[str, Any]]:
     """Compile a kernel with the user's own algorithms and probe it.
 
+    UserError naming the algorithm's file and, where there is one, the line: if its name is taken, it does not compile, it stops
+    the kernel as it starts, or it registers nothing, or something else.
+
     Args:
         name, spec, source: the kernel's entry of kernels.yaml, and its source.
         base_key: of that kernel without them, and of its patches for the host.
@@ -50,10 +53,6 @@ def compile_with_own(
 
     Returns:
         The tree with the kernel in it, and the result of probe_kernel().
-
-    Raises:
-        UserError: naming the algorithm's file and, where there is one, the line: if its name is taken, it does not
-            compile, it stops the kernel as it starts, or it registers nothing, or something else.
     """
     tree, log = scratch / "source", scratch.parent / f"{own_name(name, own)}.{key}.log"
     tree.mkdir()

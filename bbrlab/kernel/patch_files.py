@@ -34,12 +34,8 @@ class Part:
 
 
 def parts_of(path: Path) -> list[Part]:
-    """The parts of a patch.
-
-    Raises:
-        UserError: if it cannot be read, is no patch, or has what a patch of a kernel may not have: binary files, links, paths
-            that lead out of the tree.
-    """
+    """The parts of a patch. UserError if it cannot be read, is no patch, or has what a patch of a kernel may not have: binary
+    files, links, paths that lead out of the tree."""
     return _Reader(path, text_of(path)).parts()
 
 

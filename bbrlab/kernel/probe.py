@@ -92,10 +92,7 @@ def _release(image: Path) -> tuple[int, ...]:
 def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:
     """A machine's output until its end, or until its time is over.
 
-    A machine that hangs inside the host's kernel cannot be killed: after KILLED_S it is abandoned.
-
-    Raises:
-        OSError: if it does not start.
+    A machine that hangs inside the host's kernel cannot be killed: after KILLED_S it is abandoned. OSError if it does not start.
     """
     with open(folder / "console", "w+b") as console:
         machine = subprocess.Popen(
@@ -162,16 +159,13 @@ def _try_out(image: Path, arch: str, own: bool) -> tuple[str, str]:
 
 
 def probe_kernel(image: Path, arch: str, log: Path, *, own: bool = False) -> dict[str, Any]:
-    """Boot a new kernel and ask it for its release, CCAs, their parameters and profiles.
+    """Boot a new kernel and ask it for its release, CCAs, their parameters and profiles. BootFailed if it does not boot.
 
     Args:
         image: the kernel.
         arch: as in kernels.yaml.
         log: gets the output at its end.
         own: whether it has others' algorithms. It then also prints notices, such as why it refuses to register one.
-
-    Raises:
-        BootFailed: if it does not boot.
     """
     output, acceleration = _try_out(image, arch, own)
     with open(log, "a", encoding="utf-8") as file:

@@ -37,6 +37,8 @@ class _Patch:
 def apply_series(steps: Steps, tree: SourceTree, recipe: Recipe, identity: str) -> list[str]:
     """Apply a recipe's patches and added files to a tree.
 
+    UserError naming the patch and its line, and the file and its line, where it does not apply.
+
     Args:
         steps: of the build.
         tree: in which another series may be applied; it is undone.
@@ -45,9 +47,6 @@ def apply_series(steps: Steps, tree: SourceTree, recipe: Recipe, identity: str) 
 
     Returns:
         The files that differ from the source, those of the user's series first.
-
-    Raises:
-        UserError: naming the patch and its line, and the file and its line, where it does not apply.
     """
     own_patches, shipped_patches = [], []
     for path in recipe.series:

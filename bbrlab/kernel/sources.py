@@ -94,12 +94,8 @@ class Located:
 
 
 def locate(source: Source, *, fetch: bool, say: Callable[[str], None] = lambda text: None) -> Located:
-    """Find a source, if need be (and if ``fetch``) over the network.
-
-    Raises:
-        UserError: if it is missing, with the command that gets it; if a repository no longer has what the first
-            fetch recorded.
-    """
+    """Find a source, if need be (and if ``fetch``) over the network. UserError if it is missing, with the command that gets it; if
+    a repository no longer has what the first fetch recorded."""
     if source.version:
         return _version(source, say)
     return _debian(source.debian) if source.debian else _git(source, fetch, say)
@@ -308,11 +304,8 @@ def package_file(package: str, version: str) -> Path:
 
 
 def fetch_package(package: str, version: str, sha256: str, say: Callable[[str], None]) -> Path:
-    """The file of a package of kernel source, fetched if needed by one process at a time.
-
-    Raises:
-        UserError: if no mirror has it, with what to do; if an existing file has another hash.
-    """
+    """The file of a package of kernel source, fetched if needed by one process at a time. UserError if no mirror has it, with what
+    to do; if an existing file has another hash."""
     file = package_file(package, version)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

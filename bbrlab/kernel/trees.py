@@ -38,16 +38,13 @@ def built_tree(
 ) -> Iterator[tuple[Path, list[str]]]:
     """The tree in which a kernel was built, made if needed, and the names that the kernel registers.
 
-    It is locked for the block.
+    It is locked for the block. UserError naming the step that failed and the log to read.
 
     Args:
         name, spec, source: of the kernel.
         key: of the kernel and of its patches for the host.
         jobs: parallel compilers.
         say: gets one line per step.
-
-    Raises:
-        UserError: naming the step that failed and the log to read.
     """
     folder = trees_folder() / name
     folder.parent.mkdir(parents=True, exist_ok=True)

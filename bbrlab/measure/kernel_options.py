@@ -38,14 +38,11 @@ NETEM_SLOT = struct.Struct("<qqiiqq")
 
 
 def options_of(kind: str, options: str) -> Options:
-    """{name with unit: number} of a qdisc or class.
+    """{name with unit: number} of a qdisc or class. ValueError or struct.error if it cannot be read.
 
     Args:
         kind: as the kernel calls it; "htb" for a class of htb.
         options: the attribute TCA_OPTIONS in hex, as report.json has it.
-
-    Raises:
-        ValueError, struct.error: if it cannot be read.
     """
     data = bytes.fromhex(options)
     if kind in ("bfifo", "pfifo"):

@@ -15,11 +15,8 @@ NLMSG_HEADER, DIAG_MESSAGE, TC_MESSAGE = 16, 72, 20
 
 
 def records(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
-    """(time_ns, source, kind, offset, length) of each record; offset and length (bytes) of what follows its head.
-
-    Raises:
-        ValueError: if the data ends within a record, or within a record's head.
-    """
+    """(time_ns, source, kind, offset, length) of each record; offset and length (bytes) of what follows its head. ValueError if
+    the data ends within a record, or within a record's head."""
     position, end = 0, len(data)
     while position < end:
         if position + HEAD.size > end:

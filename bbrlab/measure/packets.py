@@ -48,16 +48,13 @@ class Tap:
 def write_capture(
     file: IO[bytes], taps: Sequence[Tap], frame_bytes: int, snaplen: int, zero_ns: int, end_ns: int
 ) -> None:
-    """Write a capture file of the packets of some interfaces, by time.
+    """Write a capture file of the packets of some interfaces, by time. ValueError if a guest's file is cut off.
 
     Args:
         taps: of the interfaces, each of which the file describes.
         frame_bytes: of a packet's frame in the guest's files.
         zero_ns: the start of the experiment by the packets' clock; earlier packets are left out.
         end_ns: of the experiment, since its start.
-
-    Raises:
-        ValueError: if a guest's file is cut off.
     """
     frames = [_frames(tap.path, frame_bytes) for tap in taps]
     times_ns, taps_of, row = [], [], []

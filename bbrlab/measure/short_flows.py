@@ -133,12 +133,11 @@ class Read:
 def read_between(record: Path, low_s: float, high_s: float) -> Read:
     """Bytes that a receiver read between the edges of the window.
 
+    ValueError if the record lacks one of them, as when the receiver died before the end, or is cut off.
+
     Args:
         record: lines "nanoseconds bytes": what it had read by then, a line for each of the two edges.
         low_s, high_s: the two; a note is never earlier.
-
-    Raises:
-        ValueError: if the record lacks one of them, as when the receiver died before the end, or is cut off.
     """
     rows = [line.split() for line in whole_lines(record)]
     if len(rows) != 2 or any(

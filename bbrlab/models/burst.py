@@ -84,11 +84,8 @@ class Run:
         return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum())) if rates.any() else float("nan")
 
     def rtt_ms(self, percentile: float, chosen: Sequence[int] | None = None) -> float:
-        """Percentile of the RTTs that packets of some flows saw over the window (default: of all), to a bin's width.
-
-        Raises:
-            UserError: for a percentile outside 0 to 100.
-        """
+        """Percentile of the RTTs that packets of some flows saw over the window (default: of all), to a bin's width. UserError for
+        a percentile outside 0 to 100."""
         if not 0 <= percentile <= 100:
             raise UserError(f"percentile: must be from 0 to 100, found {percentile:g}")
         rows = range(len(self.flows)) if chosen is None else chosen
@@ -122,6 +119,8 @@ def simulate(
 ) -> Run:
     """Simulate flows without end at one drop-tail bottleneck.
 
+    UserError for an argument that is not possible, naming it and its limit.
+
     Args:
         flows: algorithms and how many flows of each: {"bbr3": 4, "cubic": 1}, or one name per flow, or (name, count).
         rtt_ms: base RTT, of all flows or one for each.
@@ -133,9 +132,6 @@ def simulate(
         segments: whether TCP builds segments of several packets, which leave at once; else every packet is a burst.
         sample_ms: keep a trace with a row per flow at this interval.
         versions: in place of VERSIONS, by name: what would be if.
-
-    Raises:
-        UserError: for an argument that is not possible, naming it and its limit.
     """
     ccas = _ccas(flows)
     chosen = readings_of(reading)
@@ -196,6 +192,8 @@ def share(
 ) -> float:  # fmt: skip
     """Mean share of capacity of ``flows`` BBR flows against one ``rival``, over the last 400 of 1000 s (Reno: 200).
 
+    UserError for an argument that is not possible.
+
     Args:
         cca: bbr1, bbr2 or bbr3.
         rival: cubic or reno.
@@ -206,9 +204,6 @@ def share(
 
     Returns:
         Goodput of the BBR flows over capacity.
-
-    Raises:
-        UserError: for an argument that is not possible.
     """
     return float(np.mean(shares(cca, flows, rival, rate_mbit, rtt_ms, buffer_bdp, reading=reading, seeds=seeds)))
 

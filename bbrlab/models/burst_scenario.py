@@ -51,12 +51,11 @@ def predict(
 ) -> Prediction:
     """Simulate a scenario with seeds 1 to ``seeds``.
 
+    UserError naming the field, if the model does not speak of such a scenario, or refuses an argument.
+
     Args:
         reading: of the drafts of BBRv2 and BBRv3 (burst_versions.READINGS).
         duration_s: default: the scenario's own, with its window; else the means are over the last 40 %.
-
-    Raises:
-        UserError: naming the field, if the model does not speak of such a scenario, or refuses an argument.
     """
     from bbrlab.models import burst  # only here: numba takes half a second to import
 

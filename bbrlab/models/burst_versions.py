@@ -135,12 +135,11 @@ def _reading_of(reading: str | Reading | None) -> Reading:
 def version_table(readings: Mapping[str, Reading], changed: Mapping[str, Version]) -> NDArray[Any]:
     """The versions' records for the compiled loop, of shape (algorithms,), in the order of CCAS' numbers.
 
+    UserError for a version that is not known.
+
     Args:
         readings: {version: how its draft is read}.
         changed: {version: in place of that of VERSIONS}.
-
-    Raises:
-        UserError: for a version that is not known.
     """
     for name in changed:
         if name not in VERSIONS:

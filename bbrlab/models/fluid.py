@@ -132,6 +132,9 @@ def simulate(
 ) -> Run:
     """Integrate the model.
 
+    UserError for an argument that is not possible, naming it and its limit; and if the integration leaves the finite numbers, with
+    the time and the flow.
+
     Args:
         cca: of each flow: bbr1, bbr2, cubic or reno.
         link_delay_ms: one-way delay of the bottleneck link.
@@ -145,10 +148,6 @@ def simulate(
         sample_ms: between two rows of the trace; a multiple of step_ms.
         window_s: over which means are taken; default: from 4/9 of the duration to its end, as published (4 to 9 s).
         quirks: in place of those of the mode.
-
-    Raises:
-        UserError: for an argument that is not possible, naming it and its limit; and if the integration leaves the
-            finite numbers, with the time and the flow.
     """
     chosen = quirks or _mode(mode)
     flows = len(cca)

@@ -20,10 +20,6 @@ class PaperModels(Strict):
 
 
 def models_of(paper: str) -> PaperModels:
-    """A paper's models.yaml.
-
-    Raises:
-        UserError: if the file is invalid.
-    """
+    """A paper's models.yaml. UserError if the file is invalid."""
     path = paths.DATA / paper / "models.yaml"
     return read_model(path, PaperModels) if paper and path.exists() else PaperModels()

@@ -59,15 +59,12 @@ def fluid_share(
     scenario: Scenario, duration_s: float | None = None, step_ms: float = fluid.STEP_MS,
     quirks: fluid.Quirks = fluid.ALIGNED, seed: int = 1, check_step: bool = False,
 ) -> Prediction:  # fmt: skip
-    """Integrate the fluid model for a scenario.
+    """Integrate the fluid model for a scenario. UserError if the model does not speak of such a scenario, or refuses an argument.
 
     Args:
         duration_s: default: the scenario's own, with its window; else the means are over the last 5/9, as published.
         seed: which RTTs are drawn, where the scenario gives a range.
         check_step: integrate again with twice the step.
-
-    Raises:
-        UserError: if the model does not speak of such a scenario, or refuses an argument.
     """
     arguments = _arguments(scenario, seed, quirks)
     window = (scenario.window_s[0], scenario.window_s[1]) if duration_s is None else None

@@ -59,11 +59,7 @@ def steps_of(kind: str, scenario: Scenario) -> float:
 
 
 def write_prediction(kind: str, point: Point, out: Path) -> None:
-    """A point's prediction as a Parquet file of one row, whole or not at all.
-
-    Raises:
-        UserError: if the model does not describe the point.
-    """
+    """A point's prediction as a Parquet file of one row, whole or not at all. UserError if the model does not describe the point."""
     table = KINDS[kind].of_points([point])
     with files.aside(out) as temporary, open(temporary, "wb") as file:
         table.to_parquet(file, index=False)

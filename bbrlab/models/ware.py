@@ -31,15 +31,14 @@ def loss_based_share(
 ) -> Array:  # fmt: skip
     """p of eq. 9: p = 1/k - (k - 1)/(k X) - 4 N / q with inflight cap k (2 in the paper), clipped to [0, 1].
 
+    ValueError for a value that is not positive and finite.
+
     Args:
         rate_mbit, rtt_ms, buffer_bdp, bbr_flows: scalars or arrays that broadcast; all positive.
         inflight_cap: k, in estimated BDPs.
 
     Returns:
         Array of the broadcast shape.
-
-    Raises:
-        ValueError: for a value that is not positive and finite.
     """
     c, l, x, n = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows)
     k = inflight_cap

@@ -38,9 +38,10 @@ def compare_points(
     seed are SAME; what is neither is OPEN. A point without a number in either campaign is NOT_COMPARED.
 
     Numbers without variance are treated as the judge treats them. If every seed of a point measured the same in every column
-    (identical_points()), they are not random. If its runs differ, equal numbers say nothing of the variance: the p value is at least
-    that of a sign test of so many (p_equal()), for which six are needed. That is also the largest probability that two samples with
-    one median each have equal numbers, but different ones; the sample with fewer seeds counts.
+    (identical_points()), they are not random. If its runs differ, equal numbers say nothing of the variance: the p value is at
+    least that of a sign test of so many (p_equal()), for which six are needed. That is also the largest probability that two
+    samples with one median each have equal numbers, but different ones; the sample with fewer seeds counts. UserError for an
+    unknown metric, or one that no table of a campaign has.
 
     Args:
         a, b: tables of figures (tables.figure_table()), by id; what only one has is left out (only_in()).
@@ -50,9 +51,6 @@ def compare_points(
         Columns POINTS: means over the good runs that have a number, half the width of their 95 % intervals (NaN where all are equal), how many these runs are,
         how many failed their self-checks, the difference (b - a) with the ends of its interval (NaN: neither side scatters, and one has chance in it), its p value, and
         the outcome.
-
-    Raises:
-        UserError: for an unknown metric, or one that no table of a campaign has.
     """
     wanted = list(dict.fromkeys(metrics))
     unknown = [m for m in wanted if m not in schema.METRICS]

@@ -304,13 +304,10 @@ def _is_of(id: str, name: str) -> bool:
 
 
 def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Sequence[str] = ()) -> ExpectedResults:
-    """The results of a folder that can be verified.
+    """The results of a folder that can be verified. UserError if it has no run of these figures, or none of a named one.
 
     Args:
         names: of papers and figures, as the user gave them; empty for all.
-
-    Raises:
-        UserError: if it has no run of these figures, or none of a named one.
     """
     kind = ShippedResults if is_shipped(folder, scale) else ResultsFolder
     results = kind(folder, scale, {f.id: f for f in figures})

@@ -43,8 +43,7 @@ def missing_kernels(runs: Sequence[ExpectedRun]) -> dict[str, str]:
     """{name: why} of these runs' kernels that are unknown or not built. Names are those of config/kernels.yaml; a kernel with the
     user's own algorithms is built for the run (recipe_name()).
 
-    Raises:
-        UserError: if none of them is available; with the command that builds one.
+    UserError if none of them is available; with the command that builds one.
     """
     names = sorted({recipe_name(r.kernel[0]) for r in runs if r.kernel})
     missing: dict[str, UserError] = {}
@@ -66,7 +65,7 @@ def run_again(
     cores: int,
     on_progress: Callable[[list[Outcome], str], None] = lambda done, waits: None,
 ) -> list[Outcome]:
-    """Repeat runs, ``cores`` at once, and compare each.
+    """Repeat runs, ``cores`` at once, and compare each. UserError if no kernel of these runs is available (missing_kernels()).
 
     Args:
         on_progress: called with the finished ones, and how many wait for a free core (in words; empty for none), at each end of a run
@@ -74,9 +73,6 @@ def run_again(
 
     Returns:
         In the order of the runs.
-
-    Raises:
-        UserError: if no kernel of these runs is available (missing_kernels()).
     """
     missing = missing_kernels(runs)
     with tempfile.TemporaryDirectory(prefix="bbrlab-verify-") as name:

@@ -39,11 +39,8 @@ def decision_rank(verdict: str) -> int:
 
 
 def figures_at_best_scale(shown: ShownResults, paper: str | None = None) -> dict[str, tuple[str, Figure]]:
-    """{id: (scale, figure)} of the figures with a table: each at the largest shown scale that has one.
-
-    Raises:
-        UserError: if the table of a shipped figure is missing.
-    """
+    """{id: (scale, figure)} of the figures with a table: each at the largest shown scale that has one. UserError if the table of a
+    shipped figure is missing."""
     best: dict[str, tuple[str, Figure]] = {}
     for scale in shown.scales:
         shipped = shipped_figures(shown.results, scale) if shown.shipped else set()
@@ -103,7 +100,7 @@ def best_verdicts(shown: ShownResults, paper: str | None = None) -> tuple[pd.Dat
     """The verdicts of the statements and of their claims, each at the largest scale that has it.
 
     Shipped results are judged all together, so that a statement has one verdict on every page. A user's own results of a paper are
-    judged by its figures alone, since the others may not have been run (judged_among()).
+    judged by its figures alone, since the others may not have been run (judged_among()). UserError if the shown scale has none.
 
     Args:
         paper: only statements on this paper's figures, of any paper; default: all.
@@ -111,9 +108,6 @@ def best_verdicts(shown: ShownResults, paper: str | None = None) -> tuple[pd.Dat
     Returns:
         best_statements() and best_claims() of SCALE/claims.parquet and the file beside it; of a user's own results of a paper those of
         SCALE/PAPER.claims.parquet; of a user's partial campaign, which has no SCALE/claims.parquet, those of all papers.
-
-    Raises:
-        UserError: if the shown scale has none.
     """
     if paper is None and not shown.shipped and not (shown.results / shown.scale / CLAIMS).exists():
         return _of_papers(shown)

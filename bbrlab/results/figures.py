@@ -89,16 +89,13 @@ def scenario_files() -> dict[str, Path]:
 def figures_at(
     scale: str | None = None, chosen: list[str] | str | None = None, swap: Replacement | None = None
 ) -> list[Figure]:
-    """The figures of a campaign.
+    """The figures of a campaign. UserError for an unknown scale or figure, or a scenario that is not valid.
 
     Args:
         scale: entry of config.yaml's ``scales``; default: its ``scale``.
         chosen: "paper", "paper/figure", or "figure" (of all papers that have one of this name), one or several; default: config.yaml's
             ``figures``, or all.
         swap: a replaced algorithm; default: this process's (results/replacement.py).
-
-    Raises:
-        UserError: for an unknown scale or figure, or a scenario that is not valid.
     """
     config = load_config()
     scale = scale or config.scale

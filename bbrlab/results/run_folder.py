@@ -160,11 +160,8 @@ class _File(BaseModel):
 
 
 def checked_summary(content: Any, path: Path) -> Summary:
-    """The content of a summary.json, checked: every field that is read exists and has its type.
-
-    Raises:
-        DamagedFile: with the first field that is missing (then another version wrote it) or invalid.
-    """
+    """The content of a summary.json, checked: every field that is read exists and has its type. DamagedFile with the first field
+    that is missing (then another version wrote it) or invalid."""
     try:
         _File(content=content)
     except ValidationError as error:

@@ -45,13 +45,12 @@ def read_with(
 ) -> pd.DataFrame:
     """Read a Parquet file with certain columns.
 
+    DamagedFile if the file cannot be read, lacks a column, or has a column with invalid values.
+
     Args:
         needed: columns that it must have. A table without rows need not have them and gets them. If they are those of a figure's
             table (ONE_ROW and ``ok``), its values are checked, too (check_runs()).
         remedy: what to do about a file without one of them.
-
-    Raises:
-        DamagedFile: if the file cannot be read, lacks a column, or has a column with invalid values.
     """
     needed = list(needed)
     if only is not None:

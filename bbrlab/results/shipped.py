@@ -112,11 +112,8 @@ def content_hash(content: dict[str, Any]) -> str:
 
 
 def is_shipped(folder: Path, scale: str) -> bool:
-    """Whether a folder has shipped results, not those of a campaign.
-
-    Raises:
-        UserError: if it has only one of the two files that distinguish them.
-    """
+    """Whether a folder has shipped results, not those of a campaign. UserError if it has only one of the two files that
+    distinguish them."""
     present = {name: (folder / scale / name).exists() for name in (MANIFEST, RUNS)}
     if any(present.values()) and not all(present.values()):
         missing = next(name for name, is_there in present.items() if not is_there)

@@ -24,10 +24,7 @@ IDENTITY = ("point", "seed", "ok", "group", "cca", "count", "kernel", "kernel_ke
 
 def run_rows(run: Run, summary: Summary | None = None) -> list[dict[str, Any]]:
     """One row per flow group of a finished run: its identity, conditions, and every metric of bbrlab/measure/schema.py.
-
-    Raises:
-        DamagedFile: if its summary.json lacks a field or a metric, since another version of this package made it.
-    """
+    DamagedFile if its summary.json lacks a field or a metric, since another version of this package made it."""
     summary = summary or RunFolder(run.folder).summary
     shared = {
         "figure": run.figure,
@@ -58,11 +55,10 @@ def _group_columns(group: GroupEntry) -> dict[str, Any]:
 def figure_table(figure: Figure, seeds: Mapping[str, int] | None = None) -> pd.DataFrame:
     """One row per run and flow group (columns: docs/reference/results.md), also of runs that failed their checks (``ok`` False).
 
+    UserError if runs are of several kernels, which must not be averaged.
+
     Args:
         seeds: {point label: number of seeds}; default: the figure's trials.
-
-    Raises:
-        UserError: if runs are of several kernels, which must not be averaged.
     """
     runs = runs_of(figure, seeds)
     table = table_of_rows([row for run in runs for row in run_rows(run)])
@@ -166,11 +162,8 @@ def read_tables(tables: Iterable[Path]) -> dict[str, pd.DataFrame]:
 
 
 def read_figure(path: Path) -> pd.DataFrame:
-    """A figure's table, SCALE/PAPER/FIGURE.parquet, of figure_table(); an older one may lack metrics of later versions.
-
-    Raises:
-        UserError: naming file and column, if a column is missing or has invalid values, or a row is duplicated.
-    """
+    """A figure's table, SCALE/PAPER/FIGURE.parquet, of figure_table(); an older one may lack metrics of later versions. UserError
+    naming file and column, if a column is missing or has invalid values, or a row is duplicated."""
     return read_with(path, (*IDENTITY, *CONDITIONS, *schema.ALWAYS))
 
 

@@ -46,11 +46,7 @@ NO_CAPTURE = Capture()
 
 
 def add_capture(plan: GuestPlan, point: Point, capture: Capture) -> None:
-    """Add the capture to a guest's plan.
-
-    Raises:
-        UserError: if that needs too much memory.
-    """
+    """Add the capture to a guest's plan. UserError if that needs too much memory."""
     if not capture.places:
         return
     taps: list[TapPlan] = []

@@ -28,13 +28,12 @@ BACKENDS = {"uml": "um", "qemu": "x86_64", "host": None}  # and the architecture
 def kernel_for(name: str | None, backend: str, own: Sequence[OwnCca] = (), say: Say = print) -> Kernel:
     """The kernel for a backend; one with the user's own algorithms is built if needed.
 
+    UserError for a kernel of another architecture, naming those that fit; for an algorithm that cannot be built in.
+
     Args:
         name: entry of kernels.yaml; default: the first that fits, the file's default before others.
         own: the user's own algorithms, beside those of the entry.
         say: gets one line per step of a build.
-
-    Raises:
-        UserError: for a kernel of another architecture, naming those that fit; for an algorithm that cannot be built in.
     """
     arch = BACKENDS[backend]
     if arch is None:

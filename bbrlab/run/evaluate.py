@@ -35,11 +35,10 @@ def evaluate(
 ) -> tuple[Summary, dict[str, Any]]:
     """The content of summary.json (``wall_s`` apart) and {file name: Arrow table}.
 
+    UserError if a file of the guest is truncated or missing.
+
     Args:
         strain: of a machine in real time: the processor time that it had.
-
-    Raises:
-        UserError: if a file of the guest is truncated or missing.
     """
     scenario = point.scenario
     report: Report = files.read_json(folder / "report.json")

@@ -65,11 +65,10 @@ def result_folder(out: Path, patience_s: float = 0) -> Iterator[ResultFolder]:
     """Lock the folder ``out`` for the block; it is made with its parents if needed, and removed again if the block fails and leaves
     them empty.
 
+    UserError if results cannot be written there, another run has locked it, or its manifest.json is not of a run.
+
     Args:
         patience_s: real seconds to wait for another run that has locked it.
-
-    Raises:
-        UserError: if results cannot be written there, another run has locked it, or its manifest.json is not of a run.
     """
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     prepare_out(out)
@@ -124,11 +123,8 @@ def _lock(out: Path, patience_s: float) -> int:
 
 
 def prepare_out(out: Path) -> None:
-    """Make the folder ``out``, and check that results can be written to it.
-
-    Raises:
-        UserError: if not, or if a result would replace a manifest.json, or packets, that are not of a run.
-    """
+    """Make the folder ``out``, and check that results can be written to it. UserError if not, or if a result would replace a
+    manifest.json, or packets, that are not of a run."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):

@@ -40,7 +40,7 @@ def run_point(
     tamper: Callable[[GuestPlan], None] | None = None,
     sender_kernels: Mapping[int, str] | None = None,
 ) -> Summary:
-    """Run one point once.
+    """Run one point once. UserError with what went wrong, and which log to read.
 
     Args:
         seed: of the drawn RTTs and the guest's entropy.
@@ -61,9 +61,6 @@ def run_point(
 
     Returns:
         The content of summary.json.
-
-    Raises:
-        UserError: with what went wrong, and which log to read.
     """
     if seed < 0:
         raise UserError(f"--seed {seed}: must be 0 or more")

@@ -65,7 +65,7 @@ def _check_path(network: Network) -> None:
 
 
 def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int, Kernel]) -> tuple[Plan, list[Senders]]:
-    """The plans of all machines.
+    """The plans of all machines. UserError for an unknown group, or one that is not of long flows forward without parameters.
 
     Args:
         kernel: of the bottleneck, the receivers, and the senders of all other groups.
@@ -73,9 +73,6 @@ def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int,
 
     Returns:
         The plan of the machine with the bottleneck, which has all transfers, and the machines of senders.
-
-    Raises:
-        UserError: for an unknown group, or one that is not of long flows forward without parameters.
     """
     flows = point.scenario.flows
     _check_path(point.scenario.network)
@@ -134,13 +131,12 @@ def run_several(
 ) -> Strain | None:
     """Run all machines to their end, and merge the senders' files into those of the bottleneck's machine, in ``scratch/out``.
 
+    UserError if one of them fails, with its last words.
+
     Args:
         machine: of the bottleneck.
         scratch: has ``out`` with its plan.
         log: of the machine of the bottleneck; the others' are appended.
-
-    Raises:
-        UserError: if one of them fails, with its last words.
     """
     cores, needed = len(os.sched_getaffinity(0)), len(senders) + 1
     if cores < needed:

@@ -67,11 +67,8 @@ def shipped_traces() -> dict[str, Path]:
 
 
 def place_of(name: str, folder: Path) -> Path:
-    """The file of a trace: one that comes with the package, by its name, or a path relative to the scenario's folder.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """The file of a trace: one that comes with the package, by its name, or a path relative to the scenario's folder. ValueError
+    if there is none."""
     shipped = shipped_traces()
     if name in shipped:
         return shipped[name]

@@ -124,15 +124,14 @@ def load_points(
 ) -> tuple[Scenario, list[Point]]:
     """Read, override and check a scenario file. Returns the scenario and all points of its sweep.
 
+    UserError naming file, field, value and what would be valid.
+
     Args:
         overrides: {dotted path: value}; one that is swept becomes a fixed value, also if the sweep is of a field that it
             excludes (network.buffer.bdp and .packets). That all of them hold at each point is left to points_of(): who takes
             base_point() has them, whatever the cases say.
         case: put this case's values in, before the overrides; the others are gone.
         sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
-
-    Raises:
-        UserError: naming file, field, value and what would be valid.
     """
     content = read_yaml(path, "" if path.exists() else _meant(path))
     if not isinstance(content, dict):
@@ -163,11 +162,8 @@ def load_points(
 
 
 def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
-    """All points of the sweep, the last path varying fastest.
-
-    Raises:
-        UserError: for a path or value that is not valid, or where a case or the sweep undoes one of the scenario's overrides.
-    """
+    """All points of the sweep, the last path varying fastest. UserError for a path or value that is not valid, or where a case or
+    the sweep undoes one of the scenario's overrides."""
     found = _expanded(scenario, where)
     _check_overrides(scenario, found, where)
     refuse_without_effect(found, where)
@@ -273,11 +269,8 @@ def base_point(scenario: Scenario) -> Point:
 
 
 def at_scale(scenario: Scenario, name: str, path: Path) -> Scenario | None:
-    """The scenario at a scale, with its labels and trials as they were; None if the scale leaves it out.
-
-    Raises:
-        UserError: if the scenario has not what the scale changes, or would not be valid.
-    """
+    """The scenario at a scale, with its labels and trials as they were; None if the scale leaves it out. UserError if the scenario
+    has not what the scale changes, or would not be valid."""
     override = scenario.scales.get(name, Override())
     if override.skip:
         if idle := sorted(override.model_fields_set - {"skip"}):

@@ -15,12 +15,11 @@ NOT_RIGHT = "has lines of a time in s, an RTT in ms and, in all or none, a loss 
 def changes_of(path: Path, end_s: float | None, before: dict[str, Any]) -> list[dict[str, float]]:
     """What a scenario's ``changes`` would have for such a file: what each row has that is another than before, up to the run's end.
 
+    ValueError naming file and line, if it is none.
+
     Args:
         end_s: of the run; None: not known.
         before: what ``rtt_ms`` and ``loss`` are when the run begins.
-
-    Raises:
-        ValueError: naming file and line, if it is none.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

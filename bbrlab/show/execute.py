@@ -18,13 +18,10 @@ FORMATS = {"image/png": ".png", "application/pdf": ".pdf"}
 
 
 def execute_notebook(notebook: Path, out: Path, parameters: dict[str, str], figures: Path | None = None) -> None:
-    """Execute ``notebook`` with ``parameters`` and write it to ``out``, with its outputs.
+    """Execute ``notebook`` with ``parameters`` and write it to ``out``, with its outputs. UserError naming the cell that failed.
 
     Args:
         figures: folder for the notebook's figures, each as PNG and PDF, replaced as a whole; None: no files.
-
-    Raises:
-        UserError: naming the cell that failed.
     """
     import nbformat
     import papermill

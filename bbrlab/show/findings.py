@@ -134,12 +134,11 @@ class Findings:
 def load_findings(scale: str, paper: str | None = None, results: Path | None = None) -> Findings:
     """What there is to show of a scale: one's own results, else those that ship.
 
+    UserError if there is nothing, or naming the file and column that is not as it must be.
+
     Args:
         paper: only what is on its figures, whoever made the statements.
         results: a folder to take it from and no other.
-
-    Raises:
-        UserError: if there is nothing, or naming the file and column that is not as it must be.
     """
     which = ShownResults(results, scale, False, "") if results else shown_results(scale, paper)
     figures_here = figures_at_best_scale(which, paper)

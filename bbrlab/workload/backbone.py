@@ -107,7 +107,7 @@ def _with_load(sizes: Array, target: float) -> Array:
 
 
 def backbone_chunks(seed: int, duration_s: float, offered_mbit: float = MODEL_OFFERED_MBIT) -> pd.DataFrame:
-    """Chunks of the model.
+    """Chunks of the model. UserError for more flows than a guest can hold.
 
     Args:
         duration_s: within which all flows start.
@@ -116,9 +116,6 @@ def backbone_chunks(seed: int, duration_s: float, offered_mbit: float = MODEL_OF
 
     Returns:
         Columns COLUMNS, a row per chunk, by start: ``start_s`` of the flow (its first chunk), ``pause_s`` before the chunk.
-
-    Raises:
-        UserError: for more flows than a guest can hold.
     """
     rng = np.random.default_rng(seed)
     target = offered_mbit * 1e6 / 8 * duration_s

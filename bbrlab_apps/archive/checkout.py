@@ -34,13 +34,10 @@ class Commit:
 
 
 def commit_of(checkout: Path = paths.ROOT, apart_from: Sequence[Path] = ()) -> Commit:
-    """The commit that is checked out.
+    """The commit that is checked out. UserError without Git or a commit, or if a file is not as the commit has it.
 
     Args:
         apart_from: folders whose files may be unknown to Git.
-
-    Raises:
-        UserError: without Git or a commit, or if a file is not as the commit has it.
     """
     top = _run(checkout, "rev-parse", "--show-toplevel")
     if top.returncode or Path(top.stdout.decode().strip()).resolve() != checkout.resolve():

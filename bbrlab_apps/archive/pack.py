@@ -85,15 +85,13 @@ def pack(
 ) -> Packed:
     """Write bbrlab-VERSION-SCALE-COMMIT.tar.gz to a folder, whole or not at all.
 
-    The bytes are the same for the same results and commit: names are in order, and every time is the commit's.
+    The bytes are the same for the same results and commit: names are in order, and every time is the commit's. UserError if the
+    campaign is not finished (pack.load_runs()), its verdicts are not those of its tables, the sources are not those of a commit,
+    the kernel's source is not on this machine, or there is no room.
 
     Args:
         whole: that it is the whole campaign, with its scorecard and overview.
         on_progress: told now and then, in words, how far it is.
-
-    Raises:
-        UserError: if the campaign is not finished (pack.load_runs()), its verdicts are not those of its tables, the sources are
-            not those of a commit, the kernel's source is not on this machine, or there is no room.
     """
     scale, results = campaign.scale, campaign.results
     if not results.is_dir():  # told before what is wrong with the sources: who mistyped it has nothing to commit

@@ -56,11 +56,8 @@ def sources_list(suite: str, archive: str | None = None) -> str:
 
 
 def make_base(builder: Builder, suite: str, archive: str | None, say: Callable[[str], None]) -> str:
-    """Make the base image. Returns its name.
-
-    Raises:
-        UserError: without root or debootstrap, without a temporary folder for it, if the archive is not reachable.
-    """
+    """Make the base image. Returns its name. UserError without root or debootstrap, without a temporary folder for it, if the
+    archive is not reachable."""
     if suite not in SUITES:
         raise UserError(f"--suite {suite}: use {' or '.join(SUITES)} (Debian 12, 13)")
     if os.geteuid() != 0:

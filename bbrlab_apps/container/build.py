@@ -41,12 +41,11 @@ class Image:
 def build_image(settings: Settings, say: Say, name: str | None = None) -> tuple[Image, Builder]:
     """Build the image unless the one that is there has the same files, base and archive.
 
+    UserError: no builder, too little room, a base that is not reachable, a step that failed; each with what to do. What was begun
+    is gone then, and an older image of this name is still there.
+
     Args:
         name: of the image; default: bbrlab:VERSION.
-
-    Raises:
-        UserError: no builder, too little room, a base that is not reachable, a step that failed; each with what to do. What was
-            begun is gone then, and an older image of this name is still there.
     """
     builder = find_builder(settings.builder)
     name = name or image_name()

@@ -148,11 +148,8 @@ def last_words(text: str) -> str:
 
 
 def find_builder(wanted: str | None = None) -> Builder:
-    """The builder that was asked for, or the first of NAMES that works.
-
-    Raises:
-        UserError: if there is none: what was found of each, and what to do.
-    """
+    """The builder that was asked for, or the first of NAMES that works. UserError if there is none: what was found of each, and
+    what to do."""
     reasons = []
     for name in [wanted] if wanted else NAMES:
         builder = _look(name)

@@ -30,11 +30,10 @@ def image_of_jobs() -> str:
 def prepare_jobs(workflow: Any) -> None:
     """Let jobs that run in the image write where this campaign's results are. Others are left as they are.
 
+    UserError if jobs are to run in the image and there is none, or it is at a path with a space.
+
     Args:
         workflow: Snakemake's, while it reads the Snakefile.
-
-    Raises:
-        UserError: if jobs are to run in the image and there is none, or it is at a path with a space.
     """
     methods = getattr(getattr(workflow, "deployment_settings", None), "deployment_method", None) or ()
     if not any(getattr(method, "name", "") == "APPTAINER" for method in methods):

@@ -56,11 +56,7 @@ class Crosscheck:
 
 
 def real_backend(points: Sequence[Point]) -> str:
-    """The real-time backend of this machine.
-
-    Raises:
-        UserError: if it has none, with what is missing for each.
-    """
+    """The real-time backend of this machine. UserError if it has none, with what is missing for each."""
     lacks = _host_lacks({flow.cca for point in points for flow in point.scenario.flows})
     if not lacks:
         return "host"
@@ -104,14 +100,13 @@ def crosscheck(
 ) -> Crosscheck:
     """Run every point with seeds 1 to ``seeds`` in virtual time and in real time, one after the other, and compare.
 
+    UserError for what check_options() refuses, if a run fails, or if no run in real time passed its checks.
+
     Args:
         out: gets a folder for each run: ``uml`` or the backend, the point's label, ``seed-N``.
         kernels: {backend: entry of kernels.yaml; None: the default}.
         metrics: names of bbrlab/measure/schema.py.
         on_progress: called with (verb, text); the verb "run" begins another run, or says that one was refused.
-
-    Raises:
-        UserError: for what check_options() refuses, if a run fails, or if no run in real time passed its checks.
     """
     check_options(seeds, metrics, kernels.values())
     tables: dict[str, list[dict[str, Any]]] = {VIRTUAL: [], backend: []}

@@ -46,10 +46,7 @@ def submissions_in(folder: Path) -> dict[str, Path]:
     """{student: submission} of a class's folder, named by the students' ids.
 
     Whatever is not hidden counts as a submission. What is neither a folder nor an archive is graded as unreadable, so that no
-    student is left out in silence.
-
-    Raises:
-        UserError: if there is none, two have the same name, or a name is no id.
+    student is left out in silence. UserError if there is none, two have the same name, or a name is no id.
     """
     submissions: dict[str, Path] = {}
     try:

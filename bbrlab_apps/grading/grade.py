@@ -41,11 +41,8 @@ NOTHING: SubmittedContent = {
 
 
 def read_submission(path: Path, rubric_file: Path, student: str, out: Path) -> SubmittedContent:
-    """Read a submission in a process with limits. The result is kept in ``out`` and taken from there if nothing changed.
-
-    Raises:
-        UserError: for what is wrong with the rubric, the id or this machine; never for what is wrong with the submission.
-    """
+    """Read a submission in a process with limits. The result is kept in ``out`` and taken from there if nothing changed. UserError
+    for what is wrong with the rubric, the id or this machine; never for what is wrong with the submission."""
     return _content_of(_Task.of(path, rubric_file, student, out))
 
 

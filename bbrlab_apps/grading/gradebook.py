@@ -32,13 +32,10 @@ def is_canvas(table: Table) -> bool:
 
 
 def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tuple[str, list[str]]:
-    """The text of a CSV file to import, and notes for the teacher.
+    """The text of a CSV file to import, and notes for the teacher. UserError if nobody of the table has a grade.
 
     Args:
         column: of the assignment; default: one that is called by its title.
-
-    Raises:
-        UserError: if nobody of the table has a grade.
     """
     id_column, matched = _identity(table, grades)
     title = column or next(iter(grades.values()))["title"]

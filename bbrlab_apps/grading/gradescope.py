@@ -72,13 +72,10 @@ def rubric_for_gradescope(file: Path) -> dict[str, Any]:
 
 
 def write_autograder(rubric_file: Path, roster_file: Path | None, out: Path) -> list[str]:
-    """Write the archive. Returns notes for the teacher.
+    """Write the archive. Returns notes for the teacher. UserError for what is wrong with the rubric, the roster or this machine.
 
     Args:
         roster_file: a CSV file with the students' ids and e-mails; None: their e-mails are their ids.
-
-    Raises:
-        UserError: for what is wrong with the rubric, the roster or this machine.
     """
     rubric, notes = load_rubric(rubric_file), list[str]()
     kernel = ready(rubric)

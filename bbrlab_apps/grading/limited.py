@@ -30,15 +30,14 @@ class Refused(UserError):
 def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, file_bytes: int) -> Any:
     """What ``work`` returns, as JSON has it.
 
+    Refused: what it raised as a UserError, or that it used up a limit, or how it ended. UserError if this machine's disk is full,
+    or somebody interrupted it.
+
     Args:
         work: the function; runs in a fork of this process.
         seconds: of a processor; after SLOWER times as many real ones it is ended, too.
         memory_bytes: that it may have beyond what this process has.
         file_bytes: of the largest file that it may write.
-
-    Raises:
-        Refused: what it raised as a UserError, or that it used up a limit, or how it ended.
-        UserError: if this machine's disk is full, or somebody interrupted it.
     """
     reader, writer = os.pipe()
     # Python prints and forgets a signal that comes while it forks, and in the fork it would count as a fault of the work.

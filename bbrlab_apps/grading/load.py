@@ -23,10 +23,8 @@ CORNERS_MAX = 64  # combinations of smallest and largest values that it is check
 def load_rubric(path: Path) -> Rubric:
     """Read and check a rubric, with values of its parameters put in: each one, and the smallest and largest together.
 
-    Of a parameter with more than TRIED_MAX values so many are tried, evenly spaced.
-
-    Raises:
-        UserError: naming file, line, field, value and what would be valid.
+    Of a parameter with more than TRIED_MAX values so many are tried, evenly spaced. UserError naming file, line, field, value and
+    what would be valid.
     """
     content = read_yaml(path, "give the path of a RUBRIC.yaml")
     if not isinstance(content, dict):

@@ -78,11 +78,10 @@ class Roster:
 def read_roster(file: Path, column: str | None = None) -> Roster:
     """The students of a CSV file, as Canvas, Moodle, Gradescope or a spreadsheet writes it.
 
+    UserError if there is no such column, or a name is no id or stands twice.
+
     Args:
         column: that names the student; default: the first of ID_COLUMNS that is there.
-
-    Raises:
-        UserError: if there is no such column, or a name is no id or stands twice.
     """
     table = read_table(file)
     place = table.needed(column) if column else table.column(ID_COLUMNS)
@@ -110,14 +109,11 @@ def read_roster(file: Path, column: str | None = None) -> Roster:
 def read_people(
     rubric: Rubric, submitted: Path | None, marks: Path | None, students: Sequence[str]
 ) -> dict[str, ByPeople]:
-    """{student: what people contribute to the grade}.
+    """{student: what people contribute to the grade}. UserError naming file, row and column of what is wrong.
 
     Args:
         submitted: a CSV file with student, submitted (ISO 8601 with a zone) and, if there are any, extension_days; None: all in time.
         marks: a CSV file with student, question, points and, if there are any, comment; None: none yet.
-
-    Raises:
-        UserError: naming file, row and column of what is wrong.
     """
     people: dict[str, ByPeople] = {student: {"late_days": 0, "marks": {}} for student in students}
     if submitted is not None:

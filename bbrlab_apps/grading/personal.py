@@ -108,11 +108,7 @@ def drawn_seeds(rubric: Rubric, student: str) -> list[int]:
 
 
 def personal(rubric: Rubric, student: str) -> Personal:
-    """A student's assignment.
-
-    Raises:
-        UserError: for an invalid id, or values that make no valid assignment together.
-    """
+    """A student's assignment. UserError for an invalid id, or values that make no valid assignment together."""
     student = checked_id(student)
     parameters = {}
     for name, values in rubric.parameters.items():
@@ -128,11 +124,7 @@ def personal(rubric: Rubric, student: str) -> Personal:
 
 
 def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
-    """The assignment with parameters filled in.
-
-    Raises:
-        Misplaced: for what is not valid then.
-    """
+    """The assignment with parameters filled in. Misplaced for what is not valid then."""
     scenario, points = _scenario(rubric, parameters)
     figure = Figure(FIGURE, scenario, points, rubric.seeds)
     claims = {}

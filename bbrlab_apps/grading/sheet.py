@@ -102,11 +102,10 @@ class Check:
 def check_submission(path: Path, sheet_file: Path) -> tuple[Sheet, list[Check], list[str]]:
     """Check a submission by its sheet: whether it is complete, not whether it is right.
 
+    UserError for what is wrong with the sheet or this machine.
+
     Returns:
         The sheet, the checks, and notes.
-
-    Raises:
-        UserError: for what is wrong with the sheet or this machine.
     """
     sheet = read_model(sheet_file, Sheet, "give the sheet.yaml that your teacher gave you: --sheet FILE")
     rubric = _rubric_of(sheet, sheet_file)

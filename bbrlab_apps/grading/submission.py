@@ -78,13 +78,10 @@ def some_of(names: list[str]) -> str:
 
 
 def open_submission(path: Path, limits: Limits, scratch: Path) -> Submission:
-    """The plain files of a folder or of an archive.
+    """The plain files of a folder or of an archive. UserError if it is neither, or an archive that cannot be read at all.
 
     Args:
         scratch: an empty folder, to which an archive is unpacked, under numbers for names.
-
-    Raises:
-        UserError: if it is neither, or an archive that cannot be read at all.
     """
     submission = Submission()
     try:

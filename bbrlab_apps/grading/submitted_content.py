@@ -47,11 +47,7 @@ class SubmittedContent(TypedDict):
 
 
 def read_content(path: Path, rubric: Rubric, personal: Personal, kernel: Kernel, scratch: Path) -> SubmittedContent:
-    """Read a submission. To be called in a process with limits (limited.run_limited()).
-
-    Raises:
-        UserError: if it cannot be opened at all.
-    """
+    """Read a submission. To be called in a process with limits (limited.run_limited()). UserError if it cannot be opened at all."""
     submission = open_submission(path, rubric.limits, scratch)
     incomplete, notes = list(submission.problems), list[str]()
     unexpected = [

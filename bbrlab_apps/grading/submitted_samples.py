@@ -47,11 +47,8 @@ def type_of(name: str) -> str:
 
 
 def read_samples(path: Path, point: Point) -> dict[str, Array]:
-    """The columns of samples.parquet in the types that bbrlab writes, each of shape (samples,), rows by time and flow.
-
-    Raises:
-        UserError: if it is no such table, has values that these types have not, or more rows than the run could write.
-    """
+    """The columns of samples.parquet in the types that bbrlab writes, each of shape (samples,), rows by time and flow. UserError
+    if it is no such table, has values that these types have not, or more rows than the run could write."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

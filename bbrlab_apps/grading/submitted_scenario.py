@@ -19,11 +19,8 @@ from bbrlab_apps.grading.submission import NAMED_MAX, SCENARIO, Submission, read
 
 
 def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
-    """The points of an untrusted scenario.
-
-    Raises:
-        UserError: if it is not valid, reads a file of this machine, has several links, or makes more than ``points_most`` points.
-    """
+    """The points of an untrusted scenario. UserError if it is not valid, reads a file of this machine, has several links, or makes
+    more than ``points_most`` points."""
     if not isinstance(content, dict):
         raise UserError(f"{name}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
     if place := _trace_in(content):

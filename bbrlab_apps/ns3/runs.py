@@ -109,7 +109,7 @@ def able(figures: list[Figure]) -> Iterator[tuple[Figure, Point]]:
 
 
 def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
-    """Simulate every point that ns-3 can run.
+    """Simulate every point that ns-3 can run. UserError if ns-3 is not installed, no point can be done, or it fails.
 
     Args:
         seeds: how many per point; they set when flows start, within milliseconds, and what is lost.
@@ -117,9 +117,6 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
     Returns:
         A row per point, seed and group: ``figure``, ``point``, ``seed``, the point's values, ``group``, ``cca``,
         ``goodput_mbit``, ``share_of_capacity``, ``wall_s``, ``left_out`` (left_out()), ``program`` (program_identity()).
-
-    Raises:
-        UserError: if ns-3 is not installed, no point can be done, or it fails.
     """
     if not PYTHON.exists():
         raise UserError("ns-3 is not installed; it is optional: make ns3")

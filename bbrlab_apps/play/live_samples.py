@@ -48,11 +48,8 @@ class Follower:
         self.path, self._offset, self._rest = path, 0, b""
 
     def latest(self) -> Now | None:
-        """The latest whole sample; None if there is no new one.
-
-        Raises:
-            ValueError, KeyError, struct.error: if what the guest wrote cannot be read.
-        """
+        """The latest whole sample; None if there is no new one. ValueError, KeyError or struct.error if what the guest wrote cannot
+        be read."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(self._offset)

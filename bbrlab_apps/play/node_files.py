@@ -14,13 +14,10 @@ BYTES_MAX = 1_000_000_000
 
 
 def keep_files(folder: Path, out: Path) -> list[str]:
-    """Copy the files of a play's nodes.
+    """Copy the files of a play's nodes. OSError if a file cannot be written.
 
     Returns:
         What was left out and why, in words; nothing is copied, and no folder made, if there are no files.
-
-    Raises:
-        OSError: if a file cannot be written.
     """
     left, count, total = list[str](), 0, 0
     root = folder / PROMPT_FILES

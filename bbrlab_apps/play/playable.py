@@ -22,11 +22,8 @@ RTT_MS_MAX = 1000.0  # with RATE_MBIT_MAX: 25 MB in flight
 def playable(point: Point, seed: int) -> Point:
     """The point as a play has it: each flow a group of its own, with the RTT that the seed draws, up to LONGEST_S.
 
-    Its last change, at the very end, stands for all that may be set at the prompt, so that the guest has the memory, the
-    socket buffers and the place for random loss.
-
-    Raises:
-        UserError: if it cannot be played; naming the field, and what can be done.
+    Its last change, at the very end, stands for all that may be set at the prompt, so that the guest has the memory, the socket
+    buffers and the place for random loss. UserError if it cannot be played; naming the field, and what can be done.
     """
     scenario = point.scenario
     wrong = _wrong(scenario)

@@ -20,11 +20,8 @@ EVENTS = "events.jsonl"
 
 
 def read_events(folder: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
-    """The events that the guest wrote (mininet/play.py) from ``offset`` on, and the offset of those to come.
-
-    Raises:
-        ValueError: for a line that is not one.
-    """
+    """The events that the guest wrote (mininet/play.py) from ``offset`` on, and the offset of those to come. ValueError for a line
+    that is not one."""
     try:
         with open(folder / EVENTS, "rb") as file:
             file.seek(offset)

@@ -71,6 +71,8 @@ def play_point(
 ) -> PlaySummary:
     """Let somebody play one point, and keep what was measured.
 
+    UserError if it cannot be played, or the guest fails. process.Stopped if ``player.stop`` was set.
+
     Args:
         seed: of the drawn RTTs and the guest's entropy.
         out: result folder; gets what a run's has (run_point()), played.yaml, which is the play as a scenario, and prompt.log.
@@ -79,10 +81,6 @@ def play_point(
 
     Returns:
         The content of summary.json; its ``events`` say what was changed when.
-
-    Raises:
-        UserError: if it cannot be played, or the guest fails.
-        process.Stopped: if ``player.stop`` was set.
     """
     if seed < 0:
         raise UserError(f"--seed {seed}: must be 0 or more")

@@ -114,12 +114,7 @@ class Session:
                 self.over.wait(1)
 
     def summary(self) -> Summary:
-        """The result; waits for it.
-
-        Raises:
-            UserError: what went wrong.
-            Interrupted: if it was ended before there was one.
-        """
+        """The result; waits for it. UserError: what went wrong. Interrupted if it was ended before there was one."""
         self._thread.join()
         if isinstance(self._error, Stopped):
             raise Interrupted

@@ -61,14 +61,13 @@ _COLUMNS = (
 def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
     """Write a qlog file for each flow of a run whose ACKs were recorded.
 
+    UserError if the run has no records of ACKs, or files that are damaged.
+
     Args:
         out: gets flow-N.sqlog, N counting the run's flows.
 
     Returns:
         The files.
-
-    Raises:
-        UserError: if the run has no records of ACKs, or files that are damaged.
     """
     path = folder / ACKS
     if not path.exists():

@@ -83,16 +83,14 @@ def pack(
     claims and panels are taken from the campaign if it has them, else computed.
 
     Equal results give equal bytes, packed at once or one after the other: they depend neither on the machine nor on the time.
+    UserError if nothing ships with KEEP, other figures ship with REFUSE, a table or run is missing, tables are not of these runs,
+    runs are of several kernels or versions of the guest's code, or one failed self-checks without a reason given.
 
     Args:
         others: what to do with shipped figures that this campaign does not have.
 
     Returns:
         The manifest.
-
-    Raises:
-        UserError: if nothing ships with KEEP, other figures ship with REFUSE, a table or run is missing, tables are not of these runs,
-            runs are of several kernels or versions of the guest's code, or one failed self-checks without a reason given.
     """
     scale, figures = campaign.scale, list(campaign.figures)
     keeps = others is OtherFigures.KEEP
@@ -285,11 +283,8 @@ def curves_of_campaign(campaign: Finished) -> dict[str, pd.DataFrame]:
 def manifest_of(
     scale: str, runs: pd.DataFrame, versions: Iterable[Version], failed: Iterable[Failed]
 ) -> dict[str, Any]:
-    """The manifest of shipped results with these runs, without the hashes of files.
-
-    Raises:
-        UserError: if runs of one commit have two versions.
-    """
+    """The manifest of shipped results with these runs, without the hashes of files. UserError if runs of one commit have two
+    versions."""
     figures = {str(id): int(n) for id, n in runs.groupby("figure", sort=False).size().items()}
     order = list(figures)
     return {
@@ -343,11 +338,8 @@ def _versions(runs: Sequence[FinishedRun]) -> list[Version]:
 
 
 def joined(versions: Iterable[Version], commits: Collection[str] | None = None) -> list[Version]:
-    """Merge versions: each commit is in one, and equal versions are one.
-
-    Raises:
-        UserError: if runs of one commit are of several kernels, versions of the guest's code, or conditions.
-    """
+    """Merge versions: each commit is in one, and equal versions are one. UserError if runs of one commit are of several kernels,
+    versions of the guest's code, or conditions."""
     of_commit: dict[str, Version] = {}
     for version in versions:
         for commit, time in version.commits.items():

@@ -38,11 +38,10 @@ def rejudge(
 ) -> Rejudged:
     """Replace points, verdicts and predictions of shipped results by those of today's claims and models.
 
+    UserError if nothing ships at the scale, or a file is not as the manifest says.
+
     Args:
         models: kinds of predictions (models.predictions.KINDS) to compute anew; others are computed only where missing.
-
-    Raises:
-        UserError: if nothing ships at the scale, or a file is not as the manifest says.
     """
     with exclusive_access(folder, scale, say, "bbrlab ship packs a campaign"):
         manifest, content = read_shipped(folder, scale)

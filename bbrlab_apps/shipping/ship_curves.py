@@ -36,12 +36,11 @@ def add_curves(
 ) -> AddedCurves:
     """Add the curves of the figures of data/curves.yaml to what ships at a scale; other files stay as they are, byte for byte.
 
+    UserError if nothing ships, or no figure that ships is in data/curves.yaml.
+
     Args:
         figures: of the scale; those that do not ship, or have no chosen runs, are left out.
         results: a campaign's folder, whose samples are taken where they are those of the runs that ship; others are run again.
-
-    Raises:
-        UserError: if nothing ships, or no figure that ships is in data/curves.yaml.
     """
     with exclusive_access(folder, scale, say, "ship its figures first"):
         manifest, content = read_shipped(folder, scale)

@@ -26,15 +26,13 @@ WAITS = "waiting for another bbrlab that works on what ships at this scale"
 def exclusive_access(folder: Path, scale: str, say: Say = lambda text: None, or_else: str = "") -> Iterator[None]:
     """Lock the shipped results of a scale for the block.
 
-    What a killed process had put aside is restored first, and what it had half written is removed.
+    What a killed process had put aside is restored first, and what it had half written is removed. UserError if nothing ships and
+    ``or_else`` is given, the folder cannot be written, or its file system has no locks.
 
     Args:
         folder: for shipped results; made if it does not exist.
         say: called with WAITS if another process has the lock.
         or_else: the remedy if nothing ships at the scale; empty if that is no error.
-
-    Raises:
-        UserError: if nothing ships and ``or_else`` is given, the folder cannot be written, or its file system has no locks.
     """
     if scale not in (scales := load_config().scales):
         raise UserError(f"--scale {scale}: there is no such scale (there are {', '.join(scales)})")

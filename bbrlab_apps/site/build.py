@@ -45,6 +45,8 @@ def build_site(
 ) -> list[str]:
     """Write the site of a scale, whole or not at all. Executes nothing of the results.
 
+    UserError if there are no results, or one of their files is not as it must be.
+
     Args:
         out: default: site_folder().
         results: a folder to take the results from and no other; default: one's own, else those that ship.
@@ -52,9 +54,6 @@ def build_site(
 
     Returns:
         What Sphinx has to say of the pages, a line each; empty if all is well.
-
-    Raises:
-        UserError: if there are no results, or one of their files is not as it must be.
     """
     findings = load_findings(scale, results=results)
     out = (out or site_folder(scale)).absolute()

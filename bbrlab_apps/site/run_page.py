@@ -62,13 +62,10 @@ def default_file(folder: Path) -> Path:
 
 
 def write_run_page(folder: Path, out: Path) -> None:
-    """Write a run's page, whole or not at all.
+    """Write a run's page, whole or not at all. UserError naming the file of the run that is missing, or not as it must be.
 
     Args:
         folder: has summary.json, manifest.json and samples.parquet; BBR's states are those of acks.parquet where that is there.
-
-    Raises:
-        UserError: naming the file of the run that is missing, or not as it must be.
     """
     run = RunFolder(folder)
     summary, path = run.summary, folder / SAMPLES

@@ -60,10 +60,8 @@ class CampaignSource:
 def sources_of(kernels: list[str], results: list[Path], settings: list[str]) -> tuple[CampaignSource, CampaignSource]:
     """The two campaigns that ``--kernel``, ``--results`` and ``--config`` name, in this order.
 
-    Each campaign with settings has its own folder below results/compare, so that neither makes the other's runs anew.
-
-    Raises:
-        UserError: if they are not two, or one is invalid.
+    Each campaign with settings has its own folder below results/compare, so that neither makes the other's runs anew. UserError if
+    they are not two, or one is invalid.
     """
     sources = []
     for name in kernels:

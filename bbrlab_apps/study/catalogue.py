@@ -34,11 +34,7 @@ class Listed:
 
 
 def catalogue(chosen: Sequence[str] = ()) -> list[Listed]:
-    """Every figure, or those of some papers.
-
-    Raises:
-        UserError: for a name that there is not; for a scenario that is not valid.
-    """
+    """Every figure, or those of some papers. UserError for a name that there is not; for a scenario that is not valid."""
     by_scale: dict[str, dict[str, Figure]] = {}
     wanted = {figure.id for figure in figures_at(FULL, list(chosen))} if chosen else None
     for scale in load_config().scales:

@@ -106,12 +106,11 @@ def choose(
 ) -> Choice:
     """What is drawn, where somebody said some of it, or nothing.
 
+    UserError for a name that there is not; if there is too much for one picture.
+
     Args:
         table: of the source, with_flows(), as far as it is drawn.
         kind: line, box, cdf or heat.
-
-    Raises:
-        UserError: for a name that there is not; if there is too much for one picture.
     """
     columns = [*source.swept, FLOWS, *CONDITIONS, "cca", "group", "seed"]
     others = f"fields are {', '.join([*source.swept, FLOWS])}"
@@ -388,11 +387,7 @@ def _labels(figure: Figure, kind: str, choice: Choice, table: pd.DataFrame) -> N
 
 
 def _samples(source: PointsSource, good: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The samples of a series in the runs' windows, with the runs' columns.
-
-    Raises:
-        UserError: if they are not there.
-    """
+    """The samples of a series in the runs' windows, with the runs' columns. UserError if they are not there."""
     series = series_of(name)
     parts = []  # of several links in a row the first
     for (point, seed), rows in good.groupby(["point", "seed"], sort=False):

@@ -49,13 +49,10 @@ def chosen(wanted: Sequence[str], *, of_acks: bool = False) -> list[str]:
 
 
 def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
-    """Stacked curves of one time axis: colours are algorithms, dashes are runs.
+    """Stacked curves of one time axis: colours are algorithms, dashes are runs. UserError for more runs than can be told apart.
 
     Args:
         wanted: names of series (chosen()); the default ones are left out where no run has them.
-
-    Raises:
-        UserError: for more runs than can be told apart.
     """
     if len(runs) > RUNS_MAX:
         raise UserError(

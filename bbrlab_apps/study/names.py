@@ -11,12 +11,11 @@ from bbrlab.base.errors import UserError
 def resolve(option: str, word: str, names: Collection[str], others: str = "") -> str:
     """The name that a word stands for: itself, or the one that ends with it (``bdp`` for ``network.buffer.bdp``).
 
+    UserError with what may have been meant.
+
     Args:
         option: that the word was given to, for the message.
         others: where they are listed, or what they are, for the message.
-
-    Raises:
-        UserError: with what may have been meant.
     """
     if word in names:
         return word

@@ -43,14 +43,13 @@ def is_study(folder: Path) -> bool:
 def write_study_page(folder: Path, out: Path | None = None) -> Path:
     """Write the page of a study that `bbrlab sweep` has run, and the page of the first run of each of its points.
 
+    UserError if the folder has no finished run, or a damaged one.
+
     Args:
         out: file; default: index.html of that folder. Its links are to the folder's files, wherever it is.
 
     Returns:
         The page.
-
-    Raises:
-        UserError: if the folder has no finished run, or a damaged one.
     """
     source = source_of([str(folder)])
     assert isinstance(source, PointsSource)

@@ -53,16 +53,13 @@ class Study:
 def plan_study(
     path: Path, folder: Path | None, overrides: Mapping[str, Any], seeds: int | None, sources: tuple[Path, ...] = ()
 ) -> Study:
-    """The study of a scenario file.
+    """The study of a scenario file. UserError for a scenario that is not valid; for a folder that is not of this study.
 
     Args:
         folder: of its results; default: one of the scenario's name in the working folder.
         overrides: {dotted path: value} in place of the file's (``--set``).
         seeds: of each point; default: the scenario's ``trials``. A point that draws nothing has two at most.
         sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
-
-    Raises:
-        UserError: for a scenario that is not valid; for a folder that is not of this study.
     """
     scenario, points = load_points(path, dict(overrides), sources=sources)
     if overrides:

@@ -49,11 +49,7 @@ def check_out(out: Path | None) -> None:
 
 
 def plot(source: Source, wish: Wish) -> tuple[Figure, str]:
-    """Draw. Returns the picture, and a name for its file.
-
-    Raises:
-        UserError: for what cannot be drawn so.
-    """
+    """Draw. Returns the picture, and a name for its file. UserError for what cannot be drawn so."""
     if wish.kind not in KINDS:
         raise UserError(f"--kind {wish.kind}: no such kind; use one of {', '.join(KINDS)}")
     mpl.use("Agg")  # no window: the picture is a file

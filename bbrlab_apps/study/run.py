@@ -23,12 +23,11 @@ VIRTUAL = "uml"  # of the backends, that in virtual time
 def kernel_of(study: Study, name: str | None, sources: Sequence[Path], say: Callable[[str], None]) -> Kernel:
     """The kernel that runs all points of a study; one with algorithms of one's own is built if it is not there.
 
+    UserError if it is not built, or cannot run one of the points.
+
     Args:
         name: entry of kernels.yaml; default: its default.
         say: gets one line per step of a build.
-
-    Raises:
-        UserError: if it is not built, or cannot run one of the points.
     """
     points = study.figure.points
     used = {flow.cca for point in points for flow in point.scenario.flows}
@@ -51,14 +50,11 @@ def run_study(
     sources: Sequence[Path],
     on_progress: Callable[[Progress, str], None],
 ) -> None:
-    """Run what is left of a study. If a run fails, no other begins.
+    """Run what is left of a study. If a run fails, no other begins. UserError with why the first run failed that did.
 
     Args:
         jobs: guests at once.
         on_progress: called with how far it is, and how many runs wait for a free core (in words; empty: none).
-
-    Raises:
-        UserError: with why the first run failed that did.
     """
     figure = study.figure
     progress = Progress.of(left, jobs)

@@ -97,11 +97,10 @@ Source = PointsSource | list[RunSource]
 def source_of(words: Sequence[str], scale: str | None = None) -> Source:
     """What the words of a command line name: a study's folder, PAPER/FIGURE, or folders of one or several runs.
 
+    UserError if there is no such thing, or they are of several kinds.
+
     Args:
         scale: of a campaign's results; default: the configuration's, and of results that ship the largest.
-
-    Raises:
-        UserError: if there is no such thing, or they are of several kinds.
     """
     if len(words) == 1 and not _is_run(Path(words[0])):
         return _points(words[0], scale)

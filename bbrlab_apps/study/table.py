@@ -15,11 +15,8 @@ from bbrlab_apps.study.plan import MEANS, TABLE, Study
 
 
 def study_table(study: Study) -> pd.DataFrame:
-    """One row per run that is there and flow group, as figure_table() has them (docs/reference/results.md).
-
-    Raises:
-        DamagedFile: for a run whose summary.json is not one.
-    """
+    """One row per run that is there and flow group, as figure_table() has them (docs/reference/results.md). DamagedFile for a run
+    whose summary.json is not one."""
     table = table_of_rows([row for run in study.finished for row in run_rows(run)])
     for column in swept_columns(table) if len(table) else ():
         if not _is_plain(table[column]):  # lists, or texts among numbers, which no column of a file holds

@@ -64,11 +64,7 @@ def _rtt(rtt_ms: float) -> float:
 
 
 def text_of(estimate: Estimate, name: str) -> str:
-    """The text of a scenario file.
-
-    Raises:
-        UserError: if no scenario can have what the files look like, such as a rate above 12 Gbit/s.
-    """
+    """The text of a scenario file. UserError if no scenario can have what the files look like, such as a rate above 12 Gbit/s."""
     content = content_of(estimate, name)
     try:
         validate(content, name)

@@ -90,13 +90,10 @@ class Estimate:
 
 
 def estimate_from(recordings: Sequence[Recording], ccas: Sequence[str] = ()) -> Estimate:
-    """What recordings look like.
+    """What recordings look like. UserError if no file has an RTT, or a flow has an algorithm that the lab lacks.
 
     Args:
         ccas: algorithms that the groups have, in their order, in place of what they look like; empty: what they look like.
-
-    Raises:
-        UserError: if no file has an RTT, or a flow has an algorithm that the lab lacks.
     """
     estimate = Estimate([], math.nan, False, math.nan, math.nan, 0.0, IP_VERSION, math.nan, (math.nan, math.nan))
     groups = _groups(recordings, estimate)

@@ -26,11 +26,7 @@ def recognises(text: str) -> bool:
 
 
 def read(file: Path, text: str) -> list[Recording]:
-    """The recording of a file.
-
-    Raises:
-        NotReadError: if it has no flows.
-    """
+    """The recording of a file. NotReadError if it has no flows."""
     try:
         content = json.loads(text, parse_constant=lambda _: None)
         times, results = content["x_values"], content["results"]

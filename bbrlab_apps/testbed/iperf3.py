@@ -23,11 +23,7 @@ def recognises(text: str) -> bool:
 
 
 def read(file: Path, text: str) -> list[Recording]:
-    """The tests of a file, one after another.
-
-    Raises:
-        NotReadError: if none can be read.
-    """
+    """The tests of a file, one after another. NotReadError if none can be read."""
     recordings, problems = [], []
     for number_, (content, cut) in enumerate(_tests(text), 1):
         try:

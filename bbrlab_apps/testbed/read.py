@@ -21,11 +21,8 @@ KINDS = "iperf3's JSON (iperf3 -J -i 0.1, or --json-stream), what ss -tin printe
 
 
 def read_files(paths: Sequence[Path]) -> tuple[list[Recording], list[str]]:
-    """Recordings of files, and of each file that is not read why (``FILE: ...``).
-
-    Raises:
-        UserError: if there are too many, or nothing could be read of any.
-    """
+    """Recordings of files, and of each file that is not read why (``FILE: ...``). UserError if there are too many, or nothing
+    could be read of any."""
     if len(paths) > FILES_MAX:
         raise UserError(f"{len(paths)} files: at most {FILES_MAX} are taken together")
     recordings: list[Recording] = []

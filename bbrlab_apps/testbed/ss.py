@@ -27,11 +27,7 @@ def recognises(text: str) -> bool:
 
 
 def read(file: Path, text: str) -> list[Recording]:
-    """The recording of a file.
-
-    Raises:
-        NotReadError: if there is no socket that carried data, or no time.
-    """
+    """The recording of a file. NotReadError if there is no socket that carried data, or no time."""
     of: dict[tuple[str, str], list[Values]] = defaultdict(list)
     ccas: dict[tuple[str, str], str] = {}
     epoch, place = math.nan, None

@@ -54,10 +54,8 @@ def from_capture(path: Path) -> Capture:
 
     Bytes are counted by their sequence numbers, so that what is sent again counts once, and by the lengths that the headers say,
     for backbone captures keep headers only. A truncated file is read as far as it goes. Packets are read one by one: memory grows
-    with the number of flows and chunks, not of packets.
-
-    Raises:
-        UserError: if the file is not a capture, or has no TCP with data; it says what was left out.
+    with the number of flows and chunks, not of packets. UserError if the file is not a capture, or has no TCP with data; it says
+    what was left out.
     """
     records, segments = Records(path), Segments()
     open_flows: dict[Key, _Flow] = {}

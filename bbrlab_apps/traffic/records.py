@@ -59,11 +59,7 @@ class Records:
     end: str = ""  # how the file ends, if not as it should
 
     def __iter__(self) -> Iterator[Packet]:
-        """Read the file.
-
-        Raises:
-            UserError: if it cannot be read or is not a capture.
-        """
+        """Read the file. UserError if it cannot be read or is not a capture."""
         try:
             with open(self.path, "rb") as file:
                 start = file.peek(8)

@@ -18,11 +18,7 @@ def replace_between(text: str, name: str, content: str) -> str:
 
 
 def page(path: Path, parts: Mapping[str, str]) -> str:
-    """A page as it should be.
-
-    Raises:
-        ValueError: naming the page, if it has no place for one of them.
-    """
+    """A page as it should be. ValueError naming the page, if it has no place for one of them."""
     text = path.read_text(encoding="utf-8")
     for name, content in parts.items():
         try:

@@ -69,16 +69,13 @@ def with_distance(text: str, cells: pd.DataFrame) -> str:
 
 
 def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str], without_noise: str = "") -> str:
-    """The page with what came of the statements.
+    """The page with what came of the statements. ValueError if the page has no place for it, or a paper of the statements no row.
 
     Args:
         text: after renewed(): its rows say the papers' names and order.
         known: best_scale.shipped_statements().
         missing: the figures that do not ship at scale full (shipped.left_out()).
         without_noise: outcomes.noise_words().
-
-    Raises:
-        ValueError: if the page has no place for it, or a paper of the statements no row.
     """
     names = names_of_papers(text)
     if unknown := sorted(set(known["paper"]) - set(names)):

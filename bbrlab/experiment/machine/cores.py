@@ -39,11 +39,8 @@ def outer_user(id_map: str, uid: int) -> int:
 
 
 def lock_folder() -> Path:
-    """The folder of the lock files: one per user, independent of TMPDIR, since all guests of a user must share it.
-
-    Raises:
-        UserError: if another user made it, or may write to it.
-    """
+    """The folder of the lock files: one per user, independent of TMPDIR, since all guests of a user must share it. UserError if
+    another user made it, or may write to it."""
     try:
         user = outer_user(ID_MAP.read_text(encoding="ascii"), os.getuid())
         folder = (SHARED if os.access(SHARED, os.W_OK) else Path(tempfile.gettempdir())) / f"bbrlab-cores-{user}"

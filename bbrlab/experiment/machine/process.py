@@ -112,13 +112,9 @@ def mount_command() -> str:
 def run(job: Job, argv: list[str]) -> None:
     """Start a machine in the scratch folder and wait until it switches itself off.
 
-    Its console is its standard output: a file, never a pipe, for a reader of a pipe makes the host signal its writer,
-    and a UML guest would take an interrupt at a moment that depends on real time.
-
-    Raises:
-        GuestFailed: if it hangs, dies or reports a failure.
-        Stopped: if ``job.stop`` was set.
-        UserError: if the program is missing.
+    Its console is its standard output: a file, never a pipe, for a reader of a pipe makes the host signal its writer, and a UML
+    guest would take an interrupt at a moment that depends on real time. GuestFailed if it hangs, dies or reports a failure.
+    Stopped if ``job.stop`` was set. UserError if the program is missing.
     """
     parent = os.getppid()
     # Adopt the machine's processes when it dies, so that they can be collected.

@@ -39,11 +39,7 @@ def check_qemu() -> None:
 
 
 def command(kernel: Kernel, job: Job) -> list[str]:
-    """The command that boots ``kernel`` for a job, to be run in its scratch folder.
-
-    Raises:
-        UserError: if QEMU is not installed.
-    """
+    """The command that boots ``kernel`` for a job, to be run in its scratch folder. UserError if QEMU is not installed."""
     check_qemu()
     shares = []
     for tag, folder, options in (
