@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 import functools
 import math
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, field_validator, model_validator
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
+from bbrlab.base.strict import Strict, read_model
 from bbrlab.claims import expressions
-from bbrlab.claims.later_choices import Version, later_choices
 
 Exactness = Literal[
     "text", "table", "raw data", "model output", "recomputed", "third party", "secondary", "qualitative"
@@ -33,6 +34,25 @@ Text = Annotated[str, Field(min_length=10)]
 Source = Annotated[str, Field(min_length=5)]
 Reason = Annotated[str, Field(min_length=5)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Version = Literal["bbr2", "bbr3"]
+
+
+class _Readings(Strict):
+    """data/readings.yaml: of each version what was chosen after a comparison with measurements."""
+
+    bbr2: Text
+    bbr3: Text
+
+
+@functools.cache
+def _readings() -> _Readings:
+    return read_model(paths.DATA / "readings.yaml", _Readings)
+
+
+def later_choices(own: str | None, versions: Iterable[Version]) -> str:
+    """What was chosen after a comparison, in words; empty if nothing was. UserError if data/readings.yaml is not as it should be."""
+    sentences = [own[0].upper() + own[1:].removesuffix(".") + "."] if own else []
+    return " ".join([*sentences, *(getattr(_readings(), version) for version in versions)])
 
 
 def rounded(value: float, digits: int) -> str:
@@ -242,13 +262,40 @@ class Cause(Strict):
     evidence: Text = Field(description="in words, with the numbers that show it")
 
 
-class Claim(Strict):
+class Shared(Strict):
+    """What a statement says for all its claims, and a claim may say otherwise for itself."""
+
+    id: Id = Field(description="two capital letters of the paper, then a name; unique over all papers")
+    paper: str
+    says: Text = Field(description="what the paper says, in our words; {column} may stand in that of a claim only")
+    source: Source = Field(description="where it stands in the paper")
+    exactness: Exactness = Field(description="where the number comes from")
+    because: Reason | None = Field(None, description="the reason for the tolerance")
+    readings: list[Version] = Field(
+        [], description="versions of BBR on whose readings of the drafts this depends: what of them was chosen after a "
+        "comparison (data/readings.yaml) is told"
+    )  # fmt: skip
+    chosen_after: Reason | None = Field(
+        None, description="what else was chosen after a comparison with measurements, and this depends on"
+    )
+    own: bool = Field(False, description="not the paper's: a reading of the lab's, counted in a line of its own")
+    finding: Finding | None = Field(None, description="what an investigation found where it does not reproduce")
+    shortest_s: Seconds | None = Field(
+        None, description="runs at least so long (s) may judge it; default: as long as the scenario's own"
+    )
+
+    @property
+    def later_choices(self) -> str:
+        """What was chosen after a comparison (later_choices())."""
+        return later_choices(self.chosen_after, self.readings)
+
+
+class Claim(Shared):
     """One number that tests a statement. What its statement says for all its claims is already put in."""
 
     id: Id = Field(description="unique over all papers; may be left out where a statement has one claim")
     statement: Id
-    paper: str
-    says: Text
+    because: Reason = Field(description="the reason for the tolerance")
     variant: Annotated[str, Field(min_length=1)] | None = Field(
         None,
         description="the reading of what is open that the claim belongs to; without it, it belongs to every reading",
@@ -265,16 +312,6 @@ class Claim(Strict):
         "min, rms, sum, tree_accuracy(first, second, features...), trend(values, key)"
     )  # fmt: skip
     expect: Expectation = Field(description="what is expected of metric: numbers may be arithmetic on a row's cells")
-    source: Source
-    exactness: Exactness
-    because: Reason = Field(description="the reason for the tolerance")
-    readings: list[Version] = Field([], description="versions of BBR on whose readings of the drafts this depends")
-    chosen_after: Reason | None = Field(None, description="what else was chosen after a comparison and this depends on")
-    own: bool = Field(False, description="not the paper's: a reading of the lab's, counted apart")
-    finding: Finding | None = None
-    shortest_s: Seconds | None = Field(
-        None, description="runs at least so long can judge it; default: as long as the scenario's"
-    )
 
     @field_validator("at", mode="before")
     @classmethod
@@ -309,47 +346,19 @@ class Claim(Strict):
         return len(self.trees) == 1 and expressions.counts_points(self.trees[0])
 
     @property
-    def later_choices(self) -> str:
-        """What was chosen after a comparison (later_choices.later_choices())."""
-        return later_choices(self.chosen_after, self.readings)
-
-    @property
     def figures(self) -> list[str]:
         """The figures that it reads."""
         return list(dict.fromkeys(term.figure for term in self.at.values()))
 
 
-class Wording(Strict):
+class Wording(Shared):
     """A statement of a paper without the claims that test it."""
 
-    id: Id = Field(description="two capital letters of the paper, then a name; unique over all papers")
-    paper: str
-    says: Text = Field(description="what the paper says, in our words; of all its claims, so it has no {column}")
-    source: Source = Field(description="where it stands in the paper")
-    exactness: Exactness = Field(description="where the number comes from")
-    because: Reason | None = Field(None, description="the reason for the tolerance")
-    readings: list[Version] = Field(
-        [], description="versions of BBR on whose readings of the drafts this depends: what of them was chosen after a "
-        "comparison (data/readings.yaml) is told"
-    )  # fmt: skip
-    chosen_after: Reason | None = Field(
-        None, description="what else was chosen after a comparison with measurements, and this depends on"
-    )
-    own: bool = Field(False, description="not the paper's: a reading of the lab's, counted in a line of its own")
     open: Text | None = Field(None, description="what the paper leaves open; needed if claims have variants")
-    finding: Finding | None = Field(None, description="what an investigation found where it does not reproduce")
     cause: Cause | None = Field(
         None,
         description="where the cause lies if it is not, or not wholly, reproduced; without it: not looked into yet",
     )
-    shortest_s: Seconds | None = Field(
-        None, description="runs at least so long (s) may judge it; default: as long as the scenario's own"
-    )
-
-    @property
-    def later_choices(self) -> str:
-        """What was chosen after a comparison (later_choices.later_choices())."""
-        return later_choices(self.chosen_after, self.readings)
 
 
 class Statement(Wording):
@@ -367,4 +376,4 @@ class Statement(Wording):
 
 
 # What a claim takes from its statement where it does not say it itself.
-INHERITED = ("says", "source", "exactness", "because", "readings", "chosen_after", "own", "finding", "shortest_s")
+INHERITED = tuple(name for name in Shared.model_fields if name not in ("id", "paper"))

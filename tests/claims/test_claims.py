@@ -22,9 +22,8 @@ from bbrlab.claims.code import LAB, LINUX, algorithms_of
 from bbrlab.claims.columns import JOINED, _agree
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
 from bbrlab.claims.judge import judge_claim
-from bbrlab.claims.later_choices import later_choices
 from bbrlab.claims.load import claims_files, claims_of, load_statements
-from bbrlab.claims.schema import Expectation, Term, rounded, same_number
+from bbrlab.claims.schema import Expectation, Term, later_choices, rounded, same_number
 from bbrlab.claims.select import full_figures, select
 from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.figures import figures_at, scenario_files
