@@ -196,10 +196,15 @@ def scale_words(scales: Mapping[str, str]) -> str:
 
 def results_shown(shown: ShownResults, paper: str | None = None) -> str:
     """A paragraph on the results that are shown (Markdown): for shipped ones with runs, commits and commands of each scale."""
-    if not shown.larger:
-        return shown.words
+    if not shown.shipped:
+        return shown.own
     parts, older = [], []
-    scale_of = {id: scale for id, (scale, _) in figures_at_best_scale(shown, paper).items()}
+    scale_of = {
+        id: scale
+        for scale in shown.scales
+        for id in shipped_figures(shown.results, scale)
+        if paper in (None, id.split("/")[0])
+    }
     for scale in reversed(counts_of_scales(scale_of.values())):
         manifest = read_manifest(shown.results, scale)
         runs = sum(manifest.figures[id] for id, at in scale_of.items() if at == scale)

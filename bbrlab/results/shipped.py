@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from bbrlab.base import files, paths
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.strict import Strict, first_problem
-from bbrlab.base.words import in_short, number_of
+from bbrlab.base.words import in_short
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.results.config import command_for, load_config
 from bbrlab.results.figures import figures_at
@@ -211,9 +211,8 @@ class ShownResults:
     results: Path  # the folder, laid out as results/
     scale: str
     shipped: bool
-    words: str  # a sentence on this (Markdown)
+    own: str  # a sentence on the user's own; if they are not shown, with the command that computes them (Markdown)
     larger: tuple[str, ...] = ()  # larger scales at which some figures ship; these figures are shown at that scale
-    own: str = ""  # if they are shipped: what the user has, and the command that computes the rest (Markdown)
 
     @property
     def scales(self) -> tuple[str, ...]:
@@ -247,25 +246,12 @@ def results_to_show(
     instead = None if has_own else shipped_scale(scale, folder, paper)
     if instead is None:
         return ShownResults(own, scale, False, f"Your own results (`{_name(own)}/{scale}`).")
-    manifest = read_manifest(folder, instead)
-    figures = [id for id in manifest.figures if paper in (None, id.split("/")[0])]
-    runs = sum(manifest.figures[id] for id in figures)
-    own_command = (
-        f"Your own results at scale {scale} have {in_short(present)} only, not yet judged with all figures{' of the paper' if paper else ''}"
-        if present
-        else f"You have no results of your own at scale {scale}"
-    ) + f"; `{command_for(paper or 'all', scale)}` computes them."
-    return ShownResults(
-        folder,
-        instead,
-        True,
-        f"**Shipped results**, scale {instead}: {number_of(runs, 'run')} of commit {' and '.join(commits_of(folder, instead, figures))}, "
-        f"kernel {' and '.join(f'{name}, {key}' for key, name in manifest.kernels.items())}.{missing_sentence(folder, instead, paper)}"
-        f"{older_sentence(folder, instead, figures)} {own_command} {WITHOUT_SAMPLES} "
-        f"`bbrlab verify --scale {instead} {paper or 'all'}` repeats a part of the runs and compares.",
-        tuple(larger_scales(folder, instead, paper)),
-        own_command,
-    )
+    has = f"You have no results of your own at scale {scale}"
+    if present:
+        whole = "all figures of the paper" if paper else "all figures"
+        has = f"Your own results at scale {scale} have {in_short(present)} only, not yet judged with {whole}"
+    has += f"; `{command_for(paper or 'all', scale)}` computes them."
+    return ShownResults(folder, instead, True, has, tuple(larger_scales(folder, instead, paper)))
 
 
 def missing_sentence(folder: Path, scale: str, paper: str | None = None) -> str:
