@@ -53,13 +53,10 @@ def cache_folder(given: Path | None = None) -> Path | None:
 
 
 def check_cache(workflow: Any) -> None:
-    """Look for the cache's folder before a campaign with ``--cache`` runs anything.
+    """Look for the cache's folder before a campaign with ``--cache`` runs anything (``onstart``: what only plans needs no cache).
 
     Snakemake 9.27 says that there is none when the first run has ended. UserError if the cache is used and is no folder that is
     there.
-
-    Args:
-        workflow: Snakemake's, once it begins to run (``onstart``): what only plans needs no cache.
     """
     if workflow.workflow_settings is None or workflow.workflow_settings.cache is None:
         return

@@ -98,17 +98,13 @@ class Plan:
         """Papers that have figures."""
         return sorted({figure.paper for figure in self.figures.values()})
 
-    def runs_of(self, figure: str, seeds: Mapping[str, int] | None = None) -> Iterator[PlannedRun]:
-        """Every run of a figure.
-
-        Args:
-            seeds: {point label: how many, from 1 on}; a point that is not in it has what it begins with.
-        """
-        return runs_of(self.figures[figure], seeds)
-
 
 def runs_of(figure: PlannedFigure, seeds: Mapping[str, int] | None = None) -> Iterator[PlannedRun]:
-    """Every run of a figure; Plan.runs_of() for one that is not in a plan."""
+    """Every run of a figure.
+
+    Args:
+        seeds: {point label: how many, from 1 on}; a point that is not in it has what it begins with.
+    """
     folder = paths.results_folder() / "runs" / figure.id
     for label, point in figure.points.items():
         for seed in range(1, (seeds or {}).get(label, point.trials) + 1):

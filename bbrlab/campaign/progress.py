@@ -124,11 +124,7 @@ current: Progress | None = None  # of this process, for the terminal (terminal.p
 
 
 def begin(plan: Plan, workflow: Any) -> None:
-    """A campaign starts: plan the runs that Snakemake is going to start.
-
-    Args:
-        workflow: Snakemake's, once its DAG exists (``onstart``).
-    """
+    """A campaign starts (``onstart``): plan the runs that Snakemake's workflow is going to start."""
     global current  # noqa: PLW0603 - one campaign in a process
     settings = workflow.resource_settings
     # Of a scheduler's jobs each has one core; here all runs share the cores.

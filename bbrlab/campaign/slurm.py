@@ -51,13 +51,10 @@ def _remedy() -> str:
 
 
 def check_slurm(workflow: Any, point_of: Callable[[Any], PlannedPoint]) -> None:
-    """Look at Slurm and at what was declared before anything is submitted.
+    """Look at Slurm, if that is the executor, and at what was declared before anything is submitted (``onstart``).
 
     UserError if Slurm is not reachable, a run was declared less memory than its guest needs (``--set-resources``), or no node has
     as much as was declared.
-
-    Args:
-        workflow: Snakemake's, once its DAG exists (``onstart``). Of another executor nothing is looked at.
     """
     if not is_slurm(workflow):
         return
@@ -86,9 +83,6 @@ def keep_to_allocation(workflow: Any) -> None:
     Snakemake starts itself twice there, once to accept the job and once in its step, and tells neither how many cores the job
     has nor that its runs are one group: a step would be started for each run, or as many guests as the node has cores where
     Slurm does not confine a job to its own (TaskPlugin=task/none).
-
-    Args:
-        workflow: Snakemake's, while it reads the Snakefile.
     """
     cores = os.environ.get("SLURM_CPUS_PER_TASK")
     if not workflow.remote_exec or not cores:

@@ -1,4 +1,4 @@
-"""What the Snakefile does beside its rules: checks what was asked for, has the plan, prepares Snakemake."""
+"""What the Snakefile does beside its rules: checks what was asked for, has the plan, prepares Snakemake (``workflow``)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from bbrlab.campaign.plan import (
     PlannedRun,
     plan_file,
     read_plan,
+    runs_of,
     signature_of,
     text_of,
 )
@@ -50,9 +51,6 @@ def plan_of(workflow: Any, config: Mapping[str, Any]) -> Plan:
     """The campaign's plan, for a job as the process that started it has written it.
 
     UserError for what is wrong with the configuration, with scenarios or claims, or with the kernel's algorithms.
-
-    Args:
-        workflow: Snakemake's, while it reads the Snakefile.
     """
     if workflow.is_main_process:
         from bbrlab.campaign.targets import check_config_keys
@@ -137,10 +135,10 @@ def seeds_file(figure: PlannedFigure, look: int | None, file_of: Callable[[int],
 def runs_by(plan: Plan, figure: str, seeds: Path | None) -> list[PlannedRun]:
     """The runs of a figure with the seeds that a file of seeds_file() says."""
     if seeds is None:
-        return list(plan.runs_of(figure))
+        return list(runs_of(plan.figures[figure]))
     from bbrlab.results.seeds import read_seeds
 
-    return list(plan.runs_of(figure, read_seeds(seeds)))
+    return list(runs_of(plan.figures[figure], read_seeds(seeds)))
 
 
 _JOB = re.compile(r"\w+:paper=([^,]+),figure=([^,]+)(?:,|$)")  # as --target-jobs names one
@@ -211,11 +209,7 @@ def check_targets(workflow: Any, plan: Plan, config: Mapping[str, Any]) -> None:
 
 
 def start(workflow: Any, plan: Plan, point_of: Callable[[Any], PlannedPoint]) -> None:
-    """A campaign begins to run. UserError if another campaign runs, or cache, kernel or Slurm are not there.
-
-    Args:
-        workflow: Snakemake's, once its jobs are known (``onstart``).
-    """
+    """A campaign begins to run (``onstart``). UserError if another campaign runs, or cache, kernel or Slurm are not there."""
     from bbrlab.campaign.cache import check_cache
     from bbrlab.campaign.forecast import to_stderr
     from bbrlab.campaign.lock import hold_lock

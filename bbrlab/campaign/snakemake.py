@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from snakemake_interface_executor_plugins.executors import real
@@ -19,16 +19,12 @@ def lift_job_rate_limit(workflow: Any) -> None:
 
     With a limit, snakemake 9.27 looks for ready jobs once a second *for every job that has ended*, until none is left:
     after some hundred jobs its main thread does nothing else, on a core that guests wait for. A limit that the user chose
-    stays, and so does that of remote executors. Without the parts that this looks for nothing is changed.
-
-    Args:
-        workflow: snakemake's, once its scheduler exists (``onstart``).
+    stays, and so does that of remote executors.
     """
-    scheduler: Any = getattr(workflow, "scheduler", None)
-    limit = getattr(getattr(workflow, "scheduling_settings", None), "max_jobs_per_timespan", None)
-    chosen = (getattr(limit, "max_jobs", None), getattr(limit, "timespan", None)) != (100, 1)
-    if getattr(scheduler, "job_rate_limiter", None) is not None and not chosen and not workflow.remote_exec:
-        scheduler.job_rate_limiter = None
+    limit = workflow.scheduling_settings.max_jobs_per_timespan
+    is_default = limit is not None and (limit.max_jobs, limit.timespan) == (100, 1)
+    if is_default and not workflow.remote_exec:
+        workflow.scheduler.job_rate_limiter = None  # which is there from ``onstart`` on
 
 
 def end_at_hangup() -> None:
@@ -47,20 +43,16 @@ def pass_commas() -> None:
     Snakemake 9.27 gives a job its wildcards as NAME=VALUE,NAME=VALUE and reads a value with a comma as two; so commas are
     written otherwise on their way, here where jobs are made, and read where a job's own Snakemake begins its plan.
     """
-    from snakemake.dag import DAG  # of itself it cannot be imported before Snakemake's workflow
 
-    real.encode_target_jobs_cli_args = _encode
-    begin = DAG.__init__
-
-    def begin_decoded(self: Any, workflow: Any, *arguments: Any, **options: Any) -> None:
+    def decode(workflow: Any) -> None:
         settings = workflow.dag_settings
         settings.target_jobs = [
             TargetSpec(job.rulename, {k: v.replace(COMMA, ",") for k, v in job.wildcards_dict.items()})
             for job in settings.target_jobs
         ]
-        begin(self, workflow, *arguments, **options)
 
-    DAG.__init__ = begin_decoded
+    real.encode_target_jobs_cli_args = _encode
+    _before_planning(decode)
 
 
 def _encode(jobs: list[TargetSpec]) -> list[str]:
@@ -78,15 +70,24 @@ def join_groups(components: Mapping[str, int]) -> None:
     Args:
         components: {group: how many of its jobs belong together at most}.
     """
-    from snakemake.dag import DAG
+
+    def join(workflow: Any) -> None:
+        workflow.group_settings.group_components = dict(components)
+
+    _before_planning(join)
+
+
+def _before_planning(change: Callable[[Any], None]) -> None:
+    """Change the settings of a workflow right before Snakemake plans by them."""
+    from snakemake.dag import DAG  # of itself it cannot be imported before Snakemake's workflow
 
     begin = DAG.__init__
 
-    def begin_joined(self: Any, workflow: Any, *arguments: Any, **options: Any) -> None:
-        workflow.group_settings.group_components = dict(components)
+    def begin_changed(self: Any, workflow: Any, *arguments: Any, **options: Any) -> None:
+        change(workflow)
         begin(self, workflow, *arguments, **options)
 
-    DAG.__init__ = begin_joined
+    DAG.__init__ = begin_changed
 
 
 def pass_cache_on(workflow: Any, rules: Sequence[str], copies: bool) -> None:

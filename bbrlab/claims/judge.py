@@ -25,7 +25,16 @@ from bbrlab.claims.schema import PREDICTED, Claim, Expectation
 from bbrlab.claims.select import select
 from bbrlab.results.figures import Figure
 from bbrlab.results.statistics import all_equal
-from bbrlab.results.verdicts import FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED, VERDICTS
+from bbrlab.results.verdicts import (
+    CLAIM_COLUMNS,
+    FINAL,
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTLY_RUN,
+    REPRODUCED,
+    VERDICTS,
+)
 
 # Rows of counts() below those of the papers.
 ALL, SECOND_HAND, OWN = "all", "at second hand", "the lab's own"
@@ -206,7 +215,7 @@ class Verdict:
     def row(self) -> dict[str, Any]:
         """One row of claims.parquet (docs/reference/results.md)."""
         claim, outcome = self.claim, self.outcome or Outcome("")
-        return {
+        row = dataclasses.asdict(outcome) | {
             "id": claim.id,
             "statement": claim.statement,
             "paper": claim.paper,
@@ -219,19 +228,7 @@ class Verdict:
             "expected": str(claim.expect),
             "verdict": self.verdict,
             "interim": self.interim,
-            "part": outcome.part,
-            "mean": outcome.mean,
-            "low": outcome.low,
-            "high": outcome.high,
-            "confidence": outcome.confidence,
-            "spread": outcome.spread,
-            "p": outcome.p,
-            "settles": outcome.settles,
-            "set_aside": outcome.set_aside,
             "stands": self.stands,
-            "seeds": outcome.seeds,
-            "failed": outcome.failed,
-            "without": outcome.without,
             "points": self.points,
             "points_full": self.points_full,
             "shorter_s": math.nan if self.shorter_s is None else self.shorter_s,
@@ -244,6 +241,7 @@ class Verdict:
             "exactness": claim.exactness,
             "own": claim.own,
         }
+        return {name: row[name] for name in CLAIM_COLUMNS}
 
 
 def judge_claim(

@@ -46,9 +46,8 @@ def compare(expected: ExpectedRun, folder: Path, libraries: Mapping[str, str]) -
         problems.append(Problem(SUMMARY, f"fails self-checks that its version did not have: {text}"))
     if summary_digest(summary) != expected.summary_sha256:
         fields = _unequal(expected.summary, summary) if expected.summary else _unequal_rows(expected, folder, summary)
-        text = "; ".join(fields[:SHOWN]) or "a field that the figure's table does not have"
-        more = f"; and {len(fields) - SHOWN} more" if len(fields) > SHOWN else ""
-        problems.append(Problem(SUMMARY, f"another result: {text}{more}"))
+        text = _first_of(fields) or "a field that the figure's table does not have"
+        problems.append(Problem(SUMMARY, f"another result: {text}"))
     elif expected.rows and (fields := _unequal_rows(expected, folder, summary)):
         problems.append(Problem(f"{expected.run.figure}.parquet", f"is not of its run: {'; '.join(fields[:SHOWN])}"))
     for name in sorted(expected.tables.keys() | hashes.keys()):
@@ -69,15 +68,15 @@ def compare(expected: ExpectedRun, folder: Path, libraries: Mapping[str, str]) -
     if isinstance(expected.manifest, dict):
         before, after = (_repeatable(manifest) for manifest in (expected.manifest, again.manifest))
         if fields := _unequal(before, after):
-            problems.append(
-                Problem(
-                    MANIFEST,
-                    "; ".join(fields[:SHOWN]) + (f"; and {len(fields) - SHOWN} more" if len(fields) > SHOWN else ""),
-                )
-            )
+            problems.append(Problem(MANIFEST, _first_of(fields)))
         if expected.summary and expected.manifest.get("kernel") != expected.summary.get("kernel"):
             problems.append(Problem(MANIFEST, "kernel: is another one than in summary.json"))
     return problems
+
+
+def _first_of(differing: list[str]) -> str:
+    more = f"; and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
+    return "; ".join(differing[:SHOWN]) + more
 
 
 def _unequal_curves(expected: ExpectedRun, folder: Path) -> list[Problem]:

@@ -134,22 +134,15 @@ def find_run(run: str) -> Path:
     """The folder of a run: a path, or PAPER/FIGURE/POINT/seed-N of the results folder. UserError if there is none."""
     name = run.removeprefix("runs/")
     places = [Path(run).absolute(), paths.results_folder() / "runs" / name]
-    folder_with_run = next((p for p in places if (p / SUMMARY).exists()), None)
-    if folder_with_run is not None:
-        return folder_with_run
-    below = next((p for p in places if p.is_dir()), None)
+    for folder in places:
+        if (folder / SUMMARY).exists():
+            return folder
+    hint = "give the folder of a run, or PAPER/FIGURE/POINT/seed-N of the results folder"
     near = ("*/summary.json", "*/*/summary.json", "*/*/*/summary.json")  # no farther: a folder may be anybody's home
-    first = (
-        next((folder_with_run for pattern in near for folder_with_run in sorted(below.glob(pattern))), None)
-        if below
-        else None
-    )
-    hint = (
-        f"; did you mean {first.parent}?"
-        if first
-        else "; give the folder of a run, or PAPER/FIGURE/POINT/seed-N of the results folder"
-    )
-    raise UserError(f"{run}: there is no finished run (no summary.json){hint}")
+    for folder in [p for p in places if p.is_dir()][:1]:
+        if below := [path for pattern in near for path in sorted(folder.glob(pattern))]:
+            hint = f"did you mean {below[0].parent}?"
+    raise UserError(f"{run}: there is no finished run (no summary.json); {hint}")
 
 
 class _File(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,28 +13,14 @@ from bbrlab.base.arrays import Array
 from bbrlab.measure.sample_schema import ACKS, COLUMNS, SAMPLES, of_link
 from bbrlab.measure.schema import label_of
 from bbrlab.measure.series import goodput_series, jitter_series, whole_bin_s
+from bbrlab.results.run_manifest import RunScenario
 from bbrlab.scenario.rates import before, queueing_delay_ms
-from bbrlab.scenario.schema import Network
+from bbrlab.scenario.schema import Scenario
 
 STATE, ACK_RTT, JITTER = "state", "ack_rtt", "jitter"
 BINS = 300  # of a run's goodput, at most
 JITTER_BIN_S = 1.0  # over which BBR's estimate of the jitter is averaged
-
-
-class OfRun(Protocol):
-    """What a series needs to know of the scenario that was run."""
-
-    @property
-    def network(self) -> Network:
-        """The path."""
-
-    @property
-    def duration_s(self) -> float:
-        """Its length."""
-
-    @property
-    def sample_hz(self) -> float:
-        """Samples per second."""
+OfRun = Scenario | RunScenario  # as it is asked for, or as a manifest has it
 
 
 @dataclass(frozen=True)

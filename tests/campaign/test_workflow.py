@@ -320,7 +320,6 @@ def test_rate_limit_is_lifted_unless_chosen(limit, remote, lifted):
     )
     lift_job_rate_limit(workflow)
     assert (workflow.scheduler.job_rate_limiter is None) == lifted
-    lift_job_rate_limit(SimpleNamespace())  # another snakemake
 
 
 def test_the_rate_limit_of_this_snakemake_is_lifted(tmp_path):
