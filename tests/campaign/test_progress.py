@@ -13,7 +13,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign import budget, forecast, progress
+from bbrlab.campaign import forecast, progress
 from bbrlab.campaign.forecast import forecast_of, show_forecast
 from bbrlab.campaign.plan import runs_of
 from bbrlab.campaign.planning import planned_figure, planned_figures, prediction_s
@@ -204,25 +204,25 @@ def test_a_forecast_counts_what_the_models_have_yet_to_say(tmp_path, monkeypatch
 
 def test_the_disk_and_the_cache_are_held_against_what_there_is(tmp_path, monkeypatch):
     monkeypatch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
-    monkeypatch.setattr(budget.shutil, "disk_usage", lambda place: SimpleNamespace(free=100e9))
-    assert budget.disk_words(3e9, tmp_path) == "Disk: 3.0 GB of 100 GB that are free."
-    assert budget.disk_words(101e9, tmp_path).endswith(
+    monkeypatch.setattr(forecast.shutil, "disk_usage", lambda place: SimpleNamespace(free=100e9))
+    assert forecast.disk_words(3e9, tmp_path) == "Disk: 3.0 GB of 100 GB that are free."
+    assert forecast.disk_words(101e9, tmp_path).endswith(
         "That is too much: make room, or set BBRLAB_RESULTS to another disk."
     )
     shared = tmp_path / "shared"
     shared.mkdir()
     monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(shared))
-    assert budget.disk_words(3e9, tmp_path).endswith("links in the results.")
-    assert "0 runs, 0.0 of at most 50 GB" in budget.disk_words(3e9, tmp_path)
-    assert "it may have 51.0 GB: bbrlab cache prune" in budget.disk_words(51e9, tmp_path)
+    assert forecast.disk_words(3e9, tmp_path).endswith("links in the results.")
+    assert "0 runs, 0.0 of at most 50 GB" in forecast.disk_words(3e9, tmp_path)
+    assert "it may have 51.0 GB: bbrlab cache prune" in forecast.disk_words(51e9, tmp_path)
     room = {shared: 1e9}
-    monkeypatch.setattr(budget.shutil, "disk_usage", lambda place: SimpleNamespace(free=room.get(place, 100e9)))
-    assert "set SNAKEMAKE_OUTPUT_CACHE to another disk" in budget.disk_words(3e9, tmp_path)
+    monkeypatch.setattr(forecast.shutil, "disk_usage", lambda place: SimpleNamespace(free=room.get(place, 100e9)))
+    assert "set SNAKEMAKE_OUTPUT_CACHE to another disk" in forecast.disk_words(3e9, tmp_path)
 
 
 def test_a_forecast_is_of_the_cores_that_were_given_and_has_the_seeds_that_may_follow(capsys, monkeypatch):
     monkeypatch.setattr(forecast.os, "sched_getaffinity", lambda pid: set(range(8)))
-    monkeypatch.setattr(budget, "available_bytes", lambda: 4e9)
+    monkeypatch.setattr(forecast, "available_bytes", lambda: 4e9)
     (figure,) = planned_figures(figures_at("full", ["bless2025/fig8"]))
     row = forecast_of(figure)
     assert row.more_runs > 0 and 0 < row.more_core_s < row.left_core_s and row.more_bytes > 0

@@ -16,7 +16,7 @@ import pytest
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign import budget, plan
+from bbrlab.campaign import forecast, plan
 from bbrlab.campaign.planning import planned_figure
 from bbrlab.campaign.resources import guest_mb
 from bbrlab.claims.statement_verdict import verdict_tables
@@ -413,11 +413,11 @@ def test_memory_and_disk_are_planned(tmp_path, monkeypatch):
     fig8, fig12 = figures_at("full", ["bless2025/fig8", "bless2025/fig12"])
     small, large, short = (list(plan.runs_of(planned_figure(f, []))) for f in (figure(), fig8, fig12))
     told = max(guest_mb(point) for point in fig12.points) / 1e3
-    assert f"may grow to {told:.1f} GB" in budget.memory_words(short, 2, available=8e9), "what a scheduler is told"
-    assert "too much" not in budget.memory_words(small, 2, available=8e9)
-    assert "(bless2025/fig8)" in budget.memory_words([*small, *large], 2, available=8e9)
-    assert "too much: use fewer --cores" in budget.memory_words(large, 64, available=8e9)
-    assert 1e8 < budget.available_bytes() < 1e14
+    assert f"may grow to {told:.1f} GB" in forecast.memory_words(short, 2, available=8e9), "what a scheduler is told"
+    assert "too much" not in forecast.memory_words(small, 2, available=8e9)
+    assert "(bless2025/fig8)" in forecast.memory_words([*small, *large], 2, available=8e9)
+    assert "too much: use fewer --cores" in forecast.memory_words(large, 64, available=8e9)
+    assert 1e8 < forecast.available_bytes() < 1e14
 
 
 @pytest.mark.slow
