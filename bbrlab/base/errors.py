@@ -19,12 +19,7 @@ class UserError(Exception):
 
 
 class DamagedFile(UserError):
-    """A file of ours that is missing, cut off, or has not what it must have.
-
-    Attributes:
-        path: of the file.
-        reason: what is wrong with it, without its name and without what to do about it.
-    """
+    """A file of ours that is missing, cut off, or has not what it must have; ``reason``: what is wrong with it."""
 
     def __init__(self, path: Path, reason: str, remedy: str = ""):
         super().__init__(f"{path}: {reason}; {remedy}" if remedy else f"{path}: {reason}")

@@ -13,13 +13,10 @@ UNKNOWN_NS = 1_000_000_000  # 1970: older than everything that it may have been 
 
 
 def date_back(results: Path) -> list[Path]:
-    """Let files that are dated in the future be older than all others, in the order in which they were made.
+    """Let files that are dated in the future be older than all others, in the order in which they were made. Returns these files.
 
     Snakemake would take them for newer than what is changed from now on, and miss the change. For older ones it compares the content
     of what they were made from, and makes anew what has changed.
-
-    Returns:
-        The files.
     """
     latest_ns = time.time_ns() + AHEAD_S * 1_000_000_000
     ahead = []

@@ -141,15 +141,8 @@ def claims_requesting_seeds(figure: Figure, claims: Iterable[Claim]) -> list[Cla
 
 
 def seed_request_text(figure: Figure, own: list[Claim]) -> str | None:
-    """What decides how many seeds a figure gets, as a file's content, so that a claim that is corrected has the seeds of its own
-    figure counted again, and no other's.
-
-    Args:
-        own: the claims that may ask for more (claims_requesting_seeds()).
-
-    Returns:
-        None for a figure whose points keep what they begin with.
-    """
+    """What decides how many seeds a figure gets, as a file's content: a claim that is corrected has the seeds of its own figure
+    counted again (``own``: claims_requesting_seeds()), and no other's. None for a figure whose points keep what they begin with."""
     begin = {figure.trials_of(point) for point in figure.points}
     if not own and begin <= {figure.trials}:
         return None

@@ -172,14 +172,7 @@ def copies_of(workflow: Any, results: str) -> Path | None:
 
 
 def prepare(workflow: Any, results: str) -> Path | None:
-    """Change what bbrlab needs otherwise in Snakemake (snakemake.py), before the rules are read.
-
-    Args:
-        results: the results folder as the rules call it.
-
-    Returns:
-        Where Snakemake keeps its copies of results that are in a storage (profiles/kubernetes); None without one.
-    """
+    """Change what bbrlab needs otherwise in Snakemake (snakemake.py), before the rules are read. Returns copies_of()."""
     copies = copies_of(workflow, results)
     pass_commas()
     pass_cache_on(workflow, ["run"], bool(copies))

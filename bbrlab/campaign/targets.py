@@ -62,11 +62,7 @@ def checked_targets(words: Collection[str], plan: Plan, rules: Collection[str]) 
 
 
 def check_target_names(words: Iterable[str], chosen: Collection[str], rules: Collection[str], scale: str) -> None:
-    """UserError for a word that is neither a figure, a paper, a rule nor a file: what may have been meant.
-
-    Args:
-        rules: names of Snakemake's rules that can be asked for; figures' and papers' may be among them.
-    """
+    """UserError for a word that is neither a figure, a paper, a rule nor a file: what may have been meant."""
     targets = targets_of(chosen)
     others = [rule for rule in rules if rule not in targets]
     for word in words:

@@ -80,12 +80,9 @@ _table = functools.cache(published_table)
 
 
 def published(term: Term, chosen: Sequence[Point]) -> Array:
-    """The published value of each point: of the row that agrees in every column that table and points share.
+    """The published value of each point, shape (points,): of the row that agrees in every column that table and points share.
 
     Columns that ``rows`` chooses by are not compared with the points. UserError if a point has no such row or several.
-
-    Returns:
-        Shape (points,).
     """
     name, column = (term.published or ":").split(":")
     table = _table(name)

@@ -78,12 +78,7 @@ def p_values(values: Array, low: float, high: float, looks: int = 1) -> tuple[fl
 
 
 def p_equal(count: int, looks: int = 1) -> float:
-    """What takes the place of p_values() where all numbers are equal and there is no spread: a sign test of their side.
-
-    Args:
-        count: how many numbers.
-        looks: how often there may be a look.
-    """
+    """What takes the place of p_values() where all numbers are equal and there is no spread: a sign test of their side."""
     from scipy import stats  # only here: it takes a second to import
 
     return 2 * looks * float(stats.binom.pmf(count, count, 0.5))

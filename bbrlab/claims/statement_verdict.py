@@ -109,11 +109,7 @@ def _without_copies(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _verdict(claims: Sequence[Verdict], sure: Set[str]) -> tuple[str, tuple[str, ...]]:
-    """The verdict, and of AS_READ the readings.
-
-    Args:
-        sure: claims that Holm's procedure keeps.
-    """
+    """The verdict, and of AS_READ the readings, where Holm's procedure keeps the claims that are ``sure``."""
     if all(v.verdict == NOT_RUN for v in claims):
         return NOT_RUN, ()
     if any(v.verdict not in FINAL for v in claims):

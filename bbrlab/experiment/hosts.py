@@ -57,10 +57,6 @@ def switch_links(scenario: Scenario, specs: list[HostPlan]) -> list[tuple[str, s
 class Hosts:
     """Creates hosts: one for each (direction, RTT, jitter, own RTT or the network's, links), which is each delay path, ECN and machine.
 
-    Attributes:
-        receivers: {direction: the host that receives all its flows}; with several links the first of them.
-        data_delay_ms: the part of each RTT that delays data.
-
     Args:
         scenario: what to run.
         added_ms: of each group, the addition to its RTT (scenario.draws.draw_added_rtts).
@@ -70,13 +66,15 @@ class Hosts:
     def __init__(self, scenario: Scenario, added_ms: Sequence[float], machines: Mapping[int, int] | None = None):
         self.scenario, self._added_ms, self._machines = scenario, added_ms, machines or {}
         self.specs: list[HostPlan] = []
-        self.receivers: dict[Direction, HostPlan] = {}
+        self.receivers: dict[
+            Direction, HostPlan
+        ] = {}  # who receives all its flows; with several links the first of them
         self._senders: dict[tuple[Direction, float, bool, bool, int, int, str | None, range], HostPlan] = {}
         self._receivers: dict[tuple[Direction, range], HostPlan] = {}
         self._ways: dict[str, tuple[Direction, range]] = {}
         self._loss_first = has_loss(scenario) and scenario.network.loss_place == "before"
         path = scenario.network.data_path
-        self.data_delay_ms = path.delay_ms if path else 0.0
+        self.data_delay_ms = path.delay_ms if path else 0.0  # the part of each RTT that delays data
 
     def _new(self, side: Side, *, sends: bool, path: range) -> HostPlan:
         letter, net = {"s1": ("h", 1), "s2": ("r", 2)}[side]

@@ -98,10 +98,7 @@ def recipe_name(name: str) -> str:
 
 
 def place_of_crash(own: OwnCca, lines: Sequence[str]) -> str | None:
-    """The place in an algorithm's file at which the kernel stopped, by its console.
-
-    Args:
-        lines: of the console.
+    """The place in an algorithm's file at which the kernel stopped, by the lines of its console.
 
     Returns:
         "FILE:LINE: in FUNCTION: the kernel's words"; None if the call trace has no function of the algorithm.

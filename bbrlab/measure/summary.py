@@ -64,27 +64,22 @@ class LinkEntry(BottleneckEntry):
 
 
 class _Sometimes(TypedDict, total=False):
-    bottleneck_reverse: BottleneckEntry
+    bottleneck_reverse: (
+        BottleneckEntry  # the other one, if flows run in both directions or ``network.reverse`` is given
+    )
     links: list[LinkEntry]
-    real_time: RealTimeEntry
+    real_time: RealTimeEntry  # of a backend in real time (qemu, host): the quality of its time
+    # {index of a group: the kernel of its senders}, of those that have one of their own
     sender_kernels: dict[str, KernelEntry]
 
 
 class Measured(_Sometimes):
-    """The measured part of a summary (metrics.summarise()).
-
-    Attributes:
-        bottleneck: the one that the first group crosses; of several links the first of them.
-        bottleneck_reverse: the other one, if flows run in both directions or ``network.reverse`` is given.
-        real_time: of a backend in real time (qemu, host): the quality of its time.
-        sender_kernels: {index of a group: the kernel of its senders}, of those that have one of their own.
-        jain_index: of all long flows.
-    """
+    """The measured part of a summary (metrics.summarise())."""
 
     groups: list[GroupEntry]
     flows: list[FlowEntry]
-    bottleneck: BottleneckEntry
-    jain_index: float | None
+    bottleneck: BottleneckEntry  # the one that the first group crosses; of several links the first of them
+    jain_index: float | None  # of all long flows
 
 
 class Summary(Measured):

@@ -24,11 +24,8 @@ from bbrlab.measure.sockets import Flows, concatenated, decode_stack, flows_of
 
 
 def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
-    """Decode samples.raw. ValueError if the file is cut off or has unknown content.
-
-    Returns:
-        The flows' table and {name of a bottleneck (experiment.links.name_of()): its table}.
-    """
+    """The flows' table of samples.raw, and {name of a bottleneck (experiment.links.name_of()): its table}. ValueError if the file
+    is cut off or has unknown content."""
     data = path.read_bytes()
     raw = np.frombuffer(data, np.uint8)
     groups: dict[tuple[int, int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))

@@ -39,11 +39,7 @@ KINDS = {
 
 
 def prediction_file(kind: str, figure: str, point: Point, results: Path | None = None) -> Path:
-    """The path of a prediction of a figure's point.
-
-    Args:
-        kind: one of KINDS.
-    """
+    """The path of a prediction, one of KINDS, of a figure's point."""
     return (results or paths.results_folder()) / "models" / figure / point.label / f"{kind}.parquet"
 
 

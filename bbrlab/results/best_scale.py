@@ -170,11 +170,7 @@ def shipped_statements(folder: Path | None = None) -> pd.DataFrame:
 
 
 def shipped_claims(statements: pd.DataFrame, folder: Path | None = None) -> pd.DataFrame:
-    """Each shipped claim at its best scale (best_claims()).
-
-    Args:
-        statements: shipped_statements() of the same folder.
-    """
+    """Each shipped claim at its best scale (best_claims()), by the shipped_statements() of the same folder."""
     folder = folder or paths.SHIPPED
     scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
     return best_claims(statements, {scale: read_claims(folder / scale / CLAIMS) for scale in scales})

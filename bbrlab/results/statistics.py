@@ -53,12 +53,8 @@ def half_width(values: pd.Series) -> float:
 
 
 def over_seeds(grouped: Any) -> pd.DataFrame:
-    """Statistics over the seeds of each group of rows (a grouped column; NaN: the seed has no value).
-
-    Returns:
-        A row per group: ``mean``, ``half`` (half_width()), ``standard_deviation``,
-        ``seeds`` (those with a value).
-    """
+    """Statistics over the seeds of each group of rows (a grouped column; NaN: the seed has no value), a row each: ``mean``, ``half``
+    (half_width()), ``standard_deviation``, ``seeds`` (those with a value)."""
     statistics: pd.DataFrame = grouped.agg(mean="mean", half=half_width, standard_deviation="std", seeds="count")
     return statistics
 

@@ -81,11 +81,7 @@ def rings_bytes(plan: GuestPlan) -> int:
 
 
 def write_captures(out: Path, folder: Path, plan: GuestPlan, report: Report, duration_ns: int) -> list[str]:
-    """Write the capture files of a run to ``out``.
-
-    Returns:
-        Their names.
-    """
+    """Write the capture files of a run to ``out``. Returns their names."""
     if "capture" not in plan:
         return []
     wanted, kept = plan["capture"], report["capture"]

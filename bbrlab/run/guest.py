@@ -61,13 +61,8 @@ def write_inputs(scratch: Path, plan: Plan) -> Path:
 
 
 def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Path) -> Strain | None:
-    """Run the guest to its end; ``log`` has its console and its programs' output then.
-
-    UserError if it fails, with its last words; the log stays.
-
-    Returns:
-        The processor time of a machine in real time; None in virtual time.
-    """
+    """Run the guest to its end; ``log`` has its console and its programs' output then. Returns the processor time of a machine in
+    real time; None in virtual time. UserError if it fails, with its last words; the log stays."""
     begun = False
 
     def begin() -> None:

@@ -16,15 +16,13 @@ WORDS_BYTES = 200  # of a label; a file's name has at most 255
 
 
 class Point:
-    """One point of a scenario's grid: a scenario without ``cases`` and ``sweep`` plus what was chosen from them.
-
-    Attributes:
-        values: {"case": its name, dotted path: value}, in the sweep's order; without cases only the paths.
-    """
+    """One point of a scenario's grid: a scenario without ``cases`` and ``sweep`` plus what was chosen from them."""
 
     def __init__(self, scenario: Scenario, values: dict[str, Any]):
         self.scenario = scenario
-        self.values = values
+        self.values = (
+            values  # {"case": its name, dotted path: value}, in the sweep's order; without cases only the paths
+        )
 
     @functools.cached_property
     def fingerprint(self) -> str:

@@ -131,8 +131,7 @@ def show_counts(counts: pd.DataFrame, title: str) -> None:
 
 def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Console | None = None) -> None:
     """Print each statement with its verdict and, where it has several claims, each of these below it; those that were not run
-    are counted.
-    """
+    are counted."""
     console = console or Console(width=WIDTH)
     _say_replaced(console)
     table = Table(box=None, pad_edge=False)
