@@ -396,17 +396,8 @@ def _cached(sources: str) -> Any:
     """The loop under a cache whose key has ``sources``: a function's free variables are part of it."""
 
     @njit(cache=True, error_model="numpy")
-    def run(
-        flows: Any, versions: Any, starts: Any, tau: float, buffer: float, end: float, window: Any, draws: Any,
-        segments: bool, ack: Any, bursts: Any, histogram: Any, rtt_scale: float, totals: Any, sample_times: Any,
-        samples: Any, queue_samples: Any,
-    ) -> int:  # fmt: skip
-        if sources == "":
-            return -1
-        return _loop(
-            flows, versions, starts, tau, buffer, end, window, draws, segments, ack, bursts, histogram, rtt_scale,
-            totals, sample_times, samples, queue_samples,
-        )  # fmt: skip
+    def run(*arguments: Any) -> int:
+        return -1 if sources == "" else _loop(*arguments)
 
     return run
 
