@@ -18,9 +18,7 @@ from bbrlab.run.manifest import package_versions
 
 SHIPPED = paths.ROOT / "shipped"
 SCALES = [scale for scale in load_config().scales if is_shipped(SHIPPED, scale)]
-
-
-LONGEST_S = 60  # of a run that `make test` makes again
+LONGEST_S = 60  # of a run that is made again
 
 
 def verifiable(scale: str) -> ExpectedResults:
@@ -47,23 +45,14 @@ def test_a_run_of_each_commit_that_ships_comes_out_the_same(scale):
     cheapest = cheapest_of_each_commit(results)
     short = [key for key, cost_s in cheapest if cost_s <= LONGEST_S]
     assert len(short) > len(cheapest) / 2, "most commits have a run that is made again"
-    come_out_the_same(results, short)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scale", SCALES)
-def test_long_runs_come_out_the_same(scale):
-    """Of commits that made long runs alone: minutes each."""
-    results = verifiable(scale)
-    come_out_the_same(results, [key for key, cost_s in cheapest_of_each_commit(results) if cost_s > LONGEST_S])
-
-
-def come_out_the_same(results: ExpectedResults, wanted: list[Key]) -> None:
-    records = [results.expected(key) for key in wanted]
-    for name, key in {record.kernel for record in records if record.kernel}:
-        if describe_kernel(get_kernel(name))["key"] != key:
+    records = [results.expected(key) for key in short]
+    versions = read_manifest(SHIPPED, results.scale).versions
+    kernels = {(version.kernel["name"], version.kernel["key"]): version.kernel for version in versions}
+    for there in (kernels[record.kernel] for record in records if record.kernel):
+        here = describe_kernel(get_kernel(there["name"]))
+        if (here["source"], here["compiler"]) != (there["source"], there["compiler"]):
             pytest.skip("the kernel's source or its compiler is another one here")
-    known = {package for version in read_manifest(SHIPPED, results.scale).versions for package in version.packages}
+    known = {package for version in versions for package in version.packages}
     if other := {f"{name} {version}" for name, version in package_versions().items()} - known:
         pytest.skip(f"another version of a package that the guest uses: {min(other)}")
     outcomes = run_again(results, records, cores=1)
