@@ -10,11 +10,11 @@ from bbrlab.base.arrays import Array
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 
 
-def jitter_ms(extra_acked_bytes: Array, goodput_mbit: Array) -> Array:
+def jitter_ms(extra_acked_bytes: Array | float, goodput_mbit: Array | float) -> Array:
     """How long the goodput takes for what BBR saw acknowledged at once beyond its bandwidth (Bless et al. 2025, Fig. 12).
 
     Args:
-        extra_acked_bytes: BBR's extra_acked times the segment size, mean over some time; any shape.
+        extra_acked_bytes: BBR's extra_acked times the segment size, mean over some time; any shape, or one number.
         goodput_mbit: over the same time, the same shape.
 
     Returns:
