@@ -201,7 +201,7 @@ def test_pages_show_ones_own_and_else_what_ships(campaign, packed, tmp_path, mon
     monkeypatch.setattr(paths, "results_folder", lambda: tmp_path)
     page = load_page("quick", "tang")
     assert (page.shipped, page.scale) == (True, "smoke"), "the scale that there is"
-    assert "**Shipped results**, scale smoke: 4 runs of commit" in page.glance()
+    assert "4 runs at scale smoke (of commit " in page.glance()
     assert "`snakemake --cores 2 tang` computes them" in page.glance()
     assert "core minutes" not in page.glance()
     curves = page.curves("fig2")
