@@ -112,3 +112,15 @@ def _group_of(metric: str, group: int) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def metrics_read(figure: str, claims: Iterable[Claim]) -> list[str]:
+    """The metrics that claims on a figure (PAPER/FIGURE) read, those of most claims first."""
+    claims_on: dict[str, int] = {}
+    for claim in claims:
+        if figure in claim.figures:
+            for column in claim.columns:
+                name = column.rpartition(".")[2]
+                if name in METRICS:
+                    claims_on[name] = claims_on.get(name, 0) + 1
+    return sorted(claims_on, key=lambda name: (-claims_on[name], list(METRICS).index(name)))

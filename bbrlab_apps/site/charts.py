@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bbrlab.claims.expected import WHOLE_RUN, expected_at
+from bbrlab.claims.expected import WHOLE_RUN, expected_at, metrics_read
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import Claim
 from bbrlab.measure.schema import GROUP, METRICS, RUN, label_of
@@ -97,7 +97,7 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
         goals = [gain.expected.get(p.label) for p in points]
         measured[gain.name] = {group: cells}
         expected[gain.name] = {group: [g and [*map(_short, g[:3]), g[3]] for g in goals]}
-    read_by_claims = [m for m in _metrics_of(figure, claims) if m in measured]
+    read_by_claims = [m for m in metrics_read(figure.id, claims) if m in measured]
     read_by_claims.sort(
         key=lambda m: -sum(cell is not None for cells in expected.get(m, {}).values() for cell in cells)
     )
@@ -262,18 +262,6 @@ def _measured(table: pd.DataFrame, points: list[Point]) -> dict[str, dict[str, l
 
 def _short(value: float | None) -> float | None:
     return None if value is None or not np.isfinite(value) else float(f"{value:.{_DIGITS}g}")
-
-
-def _metrics_of(figure: Figure, claims: Iterable[Claim]) -> list[str]:
-    """The metrics that claims on a figure read, those of most claims first."""
-    claims_on: dict[str, int] = {}
-    for claim in claims:
-        if figure.id in claim.figures:
-            for column in claim.columns:
-                name = column.rpartition(".")[2]
-                if name in METRICS:
-                    claims_on[name] = claims_on.get(name, 0) + 1
-    return sorted(claims_on, key=lambda name: (-claims_on[name], list(METRICS).index(name)))
 
 
 def _models(figure: Figure, points: list[Point], results: Path) -> dict[str, list[float | None]]:

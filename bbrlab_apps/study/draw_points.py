@@ -15,6 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bbrlab.base.errors import UserError
+from bbrlab.claims.expected import metrics_read
+from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.measure import schema
 from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import ALGORITHMS, colour_of_cca, label_of_cca
@@ -120,7 +122,11 @@ def choose(
         of_flows = series_of(y).of_flows
     else:
         there = [m for m in schema.METRICS if m in table and table[m].notna().any()]
-        y = resolve("--y", y, there, "docs/reference/results.md has all metrics") if y else _default_metric(there)
+        y = (
+            resolve("--y", y, there, "docs/reference/results.md has all metrics")
+            if y
+            else _default_metric(source, there)
+        )
         of_flows = y in schema.GROUP
     free = [c for c in source.swept if table[c].nunique(dropna=False) > 1]
     free += [FLOWS] if of_flows else []
@@ -155,10 +161,13 @@ def order(values: pd.Series) -> list[Any]:
     return in_order(once) if all(is_number(v) for v in once) else once
 
 
-def _default_metric(there: list[str]) -> str:
+def _default_metric(source: PointsSource, there: list[str]) -> str:
+    """What most claims on a published figure read; else, and of a study of one's own, the share."""
     if not there:
         raise UserError("no run has a metric: every run failed its self-checks, or nothing was observed")
-    return next((m for m in ("share_of_capacity", "completion_s", "utilisation") if m in there), there[0])
+    claims = claims_of(load_statements([source.claims_file], known_good=True)) if source.claims_file else []
+    wanted = [*metrics_read(source.name, claims), "share_of_capacity", "completion_s", "utilisation"]
+    return next((m for m in wanted if m in there), there[0])
 
 
 def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -> Figure:

@@ -13,6 +13,7 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import in_short
+from bbrlab.claims.load import claims_files
 from bbrlab.measure.summary import Summary
 from bbrlab.results.config import command_for, load_config
 from bbrlab.results.figures import scenario_files
@@ -89,6 +90,7 @@ class PointsSource:
     table: pd.DataFrame  # figure_table()
     swept: list[str]  # its columns that tell points apart
     run_folder: Callable[[str, int], Path]  # of a point's label and a seed
+    claims_file: Path | None = None  # of the paper whose figure it is
 
 
 Source = PointsSource | list[RunSource]
@@ -187,7 +189,11 @@ def _figure(word: str, scale: str | None) -> PointsSource:
         if path.exists():
             table = read_figure(path)
             return PointsSource(
-                id, table, swept_columns(table), lambda label, seed: own / RUNS / id / label / f"seed-{seed}"
+                id,
+                table,
+                swept_columns(table),
+                lambda label, seed: own / RUNS / id / label / f"seed-{seed}",
+                next((file for file in claims_files() if file.parent.name == id.split("/")[0]), None),
             )
     raise UserError(f"{id}: there are no results of it; compute them: {command_for(id, scale or load_config().scale)}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 from matplotlib.figure import Figure as Picture
 from typer.testing import CliRunner
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.claims.load import FILE_NAME as CLAIMS
 from bbrlab.cli.commands import app
 from bbrlab.results.figures import Figure
 from bbrlab.results.series import ACK_RTT, SERIES
@@ -109,6 +112,12 @@ def test_a_metric_of_the_run_is_drawn_once(made):
     axes = draw("exp1", y=["queue_ms_mean"]).axes[0]
     assert len(axes.containers) == 1
     assert axes.containers[0].lines[0].get_ydata() == pytest.approx([11.5, 41.5])
+
+
+def test_of_a_published_figure_what_its_claims_read_is_drawn(made):
+    made(sweep={"network.buffer.bdp": [1, 4]})
+    figure = replace(source_of(["exp1"]), name="bless2025/fig6", claims_file=paths.DATA / "bless2025" / CLAIMS)
+    assert "queueing delay (ms)" in texts(plot(figure, Wish())[0])
 
 
 @pytest.mark.parametrize("kind", ["box", "cdf", "heat"])

@@ -25,7 +25,7 @@ def plot(
 ) -> None:  # fmt: skip
     """Draw a study, a figure, or one or several runs over each other.
 
-    Alone, FOLDER gives the flows' shares over the study's first swept field, RUN the run over time: goodput, queue, RTT, windows, BBR's state.
+    Alone, FOLDER gives the flows' shares over the study's first swept field, PAPER/FIGURE the metric that most of the figure's claims read, RUN the run over time: goodput, queue, RTT, windows, BBR's state.
     """
     from bbrlab_apps.study.plot import Wish, check_out, save
     from bbrlab_apps.study.plot import plot as draw
