@@ -21,6 +21,7 @@ from bbrlab.results.figures import figures_at
 from bbrlab_apps.archive import citation, crate
 from docs._make import artifact_statements as statements
 from docs._make import citation as made_citation
+from tests.recorded import skip_for_another_guest
 
 APPENDIX = (paths.ROOT / "docs/howto/artifact.md").read_text(encoding="utf-8")
 CFF = get_builtin_schema("vendor.citation-file-format")
@@ -168,6 +169,7 @@ def test_the_appendix_names_commands_that_are_there():
 @pytest.mark.guest
 def test_the_appendix_first_run_comes_out_as_it_says(tmp_path):
     """The first command, its numbers and its hash."""
+    skip_for_another_guest()
     import subprocess
     import sys
 

@@ -16,6 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.kernel.built import get_kernel
 from bbrlab.measure import bbr_record
 from bbrlab.measure.phases import phases
+from tests.recorded import skip_for_another_guest
 
 pytestmark = pytest.mark.guest
 V2_V3 = ("bbr2", "bbr3")
@@ -601,6 +602,7 @@ BEFORE = {
 @pytest.mark.parametrize(("cca", "profile"), list(BEFORE))
 def test_the_profiles_of_before_give_their_bytes_of_before(run_scenario, cca, profile):
     """Two flows beside CUBIC with ProbeRTTs that cut off UP, which tells `before` and `drafts` apart."""
+    skip_for_another_guest()
     flows = [{"cca": cca, "count": 2, "params": {"profile": profile}}, {"cca": "cubic"}]
     result = run_scenario(flows=flows, network__buffer__bdp=16, hosts__segmentation="nic", hosts__noise="off", duration_s=30,
                           window_s=[10, 30], sample_hz=20)  # fmt: skip

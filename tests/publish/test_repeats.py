@@ -7,14 +7,13 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.kernel.built import describe_kernel, get_kernel
 from bbrlab.publish.expected_runs import ExpectedResults, Key, results_at
 from bbrlab.publish.verify import run_again
 from bbrlab.results.config import load_config
 from bbrlab.results.figures import figures_at
 from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.shipped import RUNS, is_shipped, read_manifest
-from bbrlab.run.manifest import package_versions
+from tests.recorded import skip_for_another_guest
 
 SHIPPED = paths.ROOT / "shipped"
 SCALES = [scale for scale in load_config().scales if is_shipped(SHIPPED, scale)]
@@ -47,14 +46,8 @@ def test_a_run_of_each_commit_that_ships_comes_out_the_same(scale):
     assert len(short) > len(cheapest) / 2, "most commits have a run that is made again"
     records = [results.expected(key) for key in short]
     versions = read_manifest(SHIPPED, results.scale).versions
-    kernels = {(version.kernel["name"], version.kernel["key"]): version.kernel for version in versions}
-    for there in (kernels[record.kernel] for record in records if record.kernel):
-        here = describe_kernel(get_kernel(there["name"]))
-        if (here["source"], here["compiler"]) != (there["source"], there["compiler"]):
-            pytest.skip("the kernel's source or its compiler is another one here")
-    known = {package for version in versions for package in version.packages}
-    if other := {f"{name} {version}" for name, version in package_versions().items()} - known:
-        pytest.skip(f"another version of a package that the guest uses: {min(other)}")
+    made_by = {record.kernel for record in records}
+    skip_for_another_guest([one for one in versions if (one.kernel["name"], one.kernel["key"]) in made_by])
     outcomes = run_again(results, records, cores=1)
     names = [f"{one.run.figure} {one.run.point.label} seed {one.run.seed}" for one in records]
     assert {name: outcome.problems for name, outcome in zip(names, outcomes, strict=True) if outcome.problems} == {}
