@@ -21,11 +21,13 @@ FIGURES = ("sarpkaya2025/fig2a", "sarpkaya2025/fig2c", "cao2019/fig5", "tang/fig
 # Both of Slurm's programs that start Snakemake: sbatch gets it as one text, srun word for word.
 SHIM = """#!{python}
 import os, sys
-time = ["/usr/bin/time", "--append", "--output={times}", "--format=%U %S"]
-words = [word.replace("{python}", " ".join(time[:-1]) + " --format='%U %S' {python}") if word != "{python}" else word for word in sys.argv[1:]]
-if "{python}" in words:
-    place = words.index("{python}")
-    words[place:place] = time
+time = ["/usr/bin/time", "--append", "--output={times}", "--format=%U:%S"]
+words = []
+for word in sys.argv[1:]:
+    if word.startswith("{python}") and " " not in word:
+        words += [*time, word]
+    else:
+        words.append(word.replace("{python}", " ".join([*time, "{python}"])))
 os.environ["SLURM_CONF"] = "{conf}"
 os.execv("{program}", ["{program}", *words])
 """
@@ -53,7 +55,12 @@ def measured(folder: Path, figures: list[str]) -> tuple[int, int, float, float]:
         subprocess.run(command, env=environment, check=True)
         jobs = len([row for row in cluster.jobs() if "COMPLETED" in row])
     walls = [read_json(path)["wall"]["total_s"] for path in (results / "runs").rglob("manifest.json")]
-    cpu_s = sum(float(word) for line in times.read_text(encoding="utf-8").splitlines() for word in line.split())
+    cpu_s = sum(
+        float(word)
+        for line in times.read_text(encoding="utf-8").splitlines()
+        for word in line.split(":")
+        if line[0].isdigit()
+    )
     return jobs, len(walls), cpu_s, sum(walls)
 
 
