@@ -5,6 +5,7 @@ The table of docs/explanation/bbr_defaults.md (what was aimed at) is made here, 
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,9 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
 from bbrlab.results.algorithms import label_of_cca
-from bbrlab.results.config import FULL
+from bbrlab.results.config import FULL, load_config
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel
-from bbrlab.results.shipped import Failed, left_out, older_versions, read_manifest
+from bbrlab.results.shipped import Failed, is_shipped, left_out, older_versions, read_manifest
 from bbrlab.results.statistics import rms
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import read_claims
@@ -142,41 +143,67 @@ def aims_table(folder: Path = SHIPPED) -> str:
 
 
 def shipped_list(folder: Path = SHIPPED) -> str:
-    """The figures that ship, by paper, those that do not, and what the runs came from, in Markdown."""
+    """The figures that ship and of which versions, those that do not, and what the runs came from, in Markdown."""
     manifest = read_manifest(folder, SCALE)
     known = {figure.id: figure for figure in figures_at(SCALE, list(manifest.figures))}
-    by_paper: dict[str, list[str]] = {}
+    older = dict(zip(string.ascii_uppercase, older_versions(folder, SCALE).items(), strict=False))
+    lines = ["| figure | what | runs | older version |", "|---|---|---|---|"]
     for id, runs in manifest.figures.items():
-        title = known[id].scenario.figure or id.split("/")[1]
-        by_paper.setdefault(id.split("/")[0], []).append(f"{title} ({runs})")
-    lines = [f"- `{paper}`: {', '.join(titles)}" for paper, titles in by_paper.items()]
-    commits = ", ".join(f"{commit[:10]} ({runs})" for commit, runs in manifest.commits.items())
+        marks = ", ".join(mark for mark, (_, ids) in older.items() if id in ids)
+        lines.append(f"| {id} | {known[id].scenario.figure or id.split('/')[1]} | {runs:,} | {marks} |")
+    keys = ", ".join(manifest.kernels)
     failed = f"{len(manifest.failed)} of them failed a self-check and are left out of their points' means:"
     lines += [
         "",
-        f"In brackets: runs. {manifest.runs:,} in all, kernel {' and '.join(f'`{name}`, {key}' for key, name in manifest.kernels.items())}, commits {commits}; "
+        f"{manifest.runs:,} runs in all, of kernel {' and '.join(sorted(set(manifest.kernels.values())))}, keys {keys} (commits: `shipped/{SCALE}/manifest.json`); "
         f"{failed if manifest.failed else 'every one passed its self-checks.'}",
         *_failed_list(manifest.failed),
     ]
-    for words, ids in older_versions(folder, SCALE).items():
-        lines += ["", f"Made by an older version of bbrlab ({words}): {', '.join(ids)}."]
+    if older:
+        lines += ["", "Older versions of bbrlab, of which the figures have all or some of their runs:"]
+    for mark, (words, _) in older.items():
+        version, _, conditions = words.partition(": ")
+        lines.append(f"- **{mark}**: {conditions} ({version})")
     if missing := left_out(folder, SCALE):
         lines += [
             "",
             f"{len(missing)} of the {len(figures_at(SCALE, []))} figures {'does' if len(missing) == 1 else 'do'} not ship: {', '.join(missing)}.",
         ]
+    lines += _at_other_scales(folder)
     return "\n".join(lines) + "\n"
 
 
+def _at_other_scales(folder: Path) -> list[str]:
+    """Which figures of the other scales that ship have runs of older versions: by name where the conditions were others."""
+    lines = []
+    for scale in load_config().scales:
+        if scale == SCALE or not is_shipped(folder, scale):
+            continue
+        manifest, older = read_manifest(folder, scale), older_versions(folder, scale)
+        for words, ids in older.items():
+            same = words.endswith(f": {manifest.newest.conditions}")
+            which = "under the conditions of its newest runs" if same else f"under other conditions: {', '.join(ids)}"
+            version = words.partition(": ")[0] if same else words
+            lines += [
+                "",
+                f"At `{scale}` {len(ids)} of {len(manifest.figures)} figures {'has' if len(ids) == 1 else 'have'} runs of an older version ({version}), {which}.",
+            ]
+    return lines
+
+
 def _failed_list(failed: Sequence[Failed]) -> list[str]:
-    """One line for each point and reason, with its seeds."""
-    seeds: dict[tuple[str, str, str, str], list[str]] = {}
+    """One line for each reason, with its points and their seeds."""
+    seeds: dict[tuple[str, str], dict[tuple[str, str], list[str]]] = {}
     for one in failed:
-        seeds.setdefault((one.figure, one.point, ", ".join(one.checks), one.why), []).append(str(one.seed))
-    return [
-        f"- {figure}, `{point}`, seed{'s' * (len(of) > 1)} {', '.join(of)} ({checks}): {why}"
-        for (figure, point, checks, why), of in seeds.items()
-    ]
+        of_reason = seeds.setdefault((", ".join(one.checks), one.why), {})
+        of_reason.setdefault((one.figure, one.point), []).append(str(one.seed))
+    lines = []
+    for (checks, why), points in seeds.items():
+        listed = "; ".join(
+            f"{figure}, `{point}`, seed{'s' * (len(of) > 1)} {', '.join(of)}" for (figure, point), of in points.items()
+        )
+        lines.append(f"- {listed} ({checks}): {why}")
+    return lines
 
 
 def pages() -> dict[Path, str]:

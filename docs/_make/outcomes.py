@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,18 @@ import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab.claims.judge import OWN, SECOND_HAND, apart
+from bbrlab.claims.schema import later_choices
 from bbrlab.results.best_scale import shipped_claims, shipped_statements
-from bbrlab.results.config import load_config
-from bbrlab.results.shipped import is_shipped, older_versions, shipped_figures
+from bbrlab.results.config import FULL
+from bbrlab.results.shipped import is_shipped, shipped_figures
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
 from bbrlab.show.outcomes import CAUSES, COLUMNS, Line, by_code, cause_table, causes, counted, tally
 from bbrlab.show.verdicts import settles_text
 from docs._make.readme import names_of_papers
 
 PAGE = paths.ROOT / "docs" / "reference" / "outcomes.md"
+# What was chosen in each version after a comparison: told once, at the head.
+READINGS = {"BBRv2's readings": later_choices(None, ["bbr2"]), "BBRv3's readings": later_choices(None, ["bbr3"])}
 # What does not reproduce comes first.
 ORDER = (NOT_REPRODUCED, PARTLY, INCONCLUSIVE, AS_READ, REPRODUCED)
 WORST_FIRST = [NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN, REPRODUCED]
@@ -32,11 +36,15 @@ A statement is tested by claims, a claim by numbers of runs. The columns:
 
 | column | what it says |
 |---|---|
-| claims | `8 of 9, 1 not`: of nine claims eight reproduce, one surely does not (what is missing to the sum is inconclusive). `on 3 measurements`: some claims read the same numbers of the same runs. `cells: 32 of 42`: the statement is on a panel, which its root mean square error decides; 32 of its 42 cells are within their tolerance |
-| measured, expected | of one claim: the first that does not reproduce, else the first that is inconclusive, else the first. The mean over the seeds, in brackets its 95 % interval (a wider one if the claim is looked at more than once); of what is inconclusive, how many seeds would tell |
+| claims | `8 of 9, 1 not`: of nine claims eight reproduce, one surely does not (the rest is inconclusive). `on 3 measurements`: some claims read the same numbers of the same runs. `cells: 32 of 42`: the statement is on a panel, which its root mean square error decides; 32 of its 42 cells are within their tolerance |
+| measured, expected | of one claim: the first that does not reproduce, else the first that is inconclusive, else the first. The mean over the seeds (of an order: of the difference), in brackets its 95 % interval (a wider one if the claim is looked at more than once); of what is inconclusive, how many seeds would tell |
 | cause | why it is not, or not wholly, reproduced, with the evidence ([the words](../explanation/verdicts.md#statements)) |
-| scale | `full`: all points and trials; `quick`: a part |
+| scale | `full`: all points and trials; `quick`: a part. Some runs are of older versions ([which](measured.md#what-ships)) |
 | † | the verdict rests on something that was chosen after a comparison with measurements: named below the table |
+
+Two such choices are named below many tables:
+
+CHOICES
 
 ## Whose code
 Without the statements at second hand and the lab's own.
@@ -49,11 +57,13 @@ def outcomes(folder: Path | None = None) -> str:
     folder = folder or paths.ROOT / "shipped"
     statements = shipped_statements(folder)
     claims = shipped_claims(statements, folder)
-    parts = [HEAD + _by_code(counted(statements))]
+    whole = frozenset(shipped_figures(folder, FULL)) if is_shipped(folder, FULL) else frozenset()
+    said = "\n".join(f"- **{name}**: {_linked(text)}" for name, text in READINGS.items())
+    parts = [HEAD.replace("CHOICES", said) + _by_code(counted(statements))]
     for paper, name in names_of_papers().items():
         mine = statements[statements["paper"] == paper]
         if len(mine):
-            parts.append(_of_paper(name, mine, claims, _older(folder, paper)))
+            parts.append(_of_paper("Questions of our own" if name == "questions" else name, mine, claims, whole))
     return "\n".join(parts)
 
 
@@ -67,7 +77,7 @@ def _by_code(statements: pd.DataFrame) -> str:
     causes_of = cause_table(statements)
     lines += [
         "",
-        "Where the cause lies of those that are partly or not reproduced:",
+        "The cause of those that are partly or not reproduced:",
         "",
         f"| | {' | '.join(causes_of['heads'])} |",
     ]
@@ -79,22 +89,11 @@ def _by_code(statements: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _older(folder: Path, paper: str) -> list[str]:
-    """Which figures of a paper have runs that are not of the newest version of their scale."""
-    found = []
-    for scale in load_config().scales:
-        if is_shipped(folder, scale):
-            figures = [id for id in shipped_figures(folder, scale) if id.split("/")[0] == paper]
-            for words, ids in older_versions(folder, scale, figures).items():
-                found.append(f"At scale {scale} of an older version of bbrlab ({words}): {', '.join(ids)}.")
-    return found
-
-
-def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, older: Sequence[str]) -> str:
+def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, whole: Collection[str]) -> str:
     """A paper's table, the choices that it rests on, and what is not decided.
 
     Args:
-        older: sentences on figures whose runs are not of the newest version.
+        whole: the figures that ship at scale full.
     """
     lines = [f"## {name}"]
     decided = mine[mine["verdict"].isin(ORDER)]
@@ -109,7 +108,7 @@ def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, older: Sequen
             own = claims[claims["statement"] == row["id"]]
             lines.append(_row(row, own))
             if row["chosen_after"]:
-                choices.setdefault(str(row["chosen_after"]), []).append(str(row["id"]))
+                choices.setdefault(_choice(str(row["chosen_after"])), []).append(str(row["id"]))
     if choices:
         lines += ["", "† Later choices:", *(f"- {_cell(text)} ({', '.join(ids)})" for text, ids in choices.items())]
     for verdict, words in (
@@ -118,17 +117,29 @@ def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, older: Sequen
     ):
         waits: dict[str, list[str]] = {}
         for id in mine.loc[mine["verdict"] == verdict, "id"]:
-            waits.setdefault(_waits_for(claims[claims["statement"] == id]), []).append(f"`{id}`")
+            waits.setdefault(_waits_for(claims[claims["statement"] == id], whole), []).append(f"`{id}`")
         for figures, ids in waits.items():
             lines += ["", f"{words} (of {figures}): {', '.join(ids)}."]
-    lines += [line for text in older for line in ("", text)]
     return "\n".join(lines) + "\n"
 
 
-def _waits_for(own: pd.DataFrame) -> str:
-    """The figures of a statement's claims that are not, or not wholly, run."""
+def _linked(text: str) -> str:
+    """Text with the pages that it names as links."""
+    return re.sub(r"docs/explanation/(\w+\.md)", r"[\1](../explanation/\1)", text)
+
+
+def _choice(text: str) -> str:
+    """What was chosen after a comparison; what stands at the head by its name."""
+    for name, whole in READINGS.items():
+        text = text.replace(whole, f"{name}.")
+    return text
+
+
+def _waits_for(own: pd.DataFrame, whole: Collection[str]) -> str:
+    """The figures of a statement's claims that are not, or not wholly, run; those that ship at full only if there is no other."""
     open_ = own.loc[own["verdict"].isin([NOT_RUN, PARTLY_RUN]), "figures"]
-    return ", ".join(dict.fromkeys(figure for names in open_ for figure in str(names).split(", ")))
+    named = list(dict.fromkeys(figure for names in open_ for figure in str(names).split(", ")))
+    return ", ".join([figure for figure in named if figure not in whole] or named)
 
 
 def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> str:
@@ -141,7 +152,7 @@ def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> str:
     where = {OWN: " (ours)", SECOND_HAND: " (at second hand)"}.get(_apart(row), "")
     return (
         f"| `{row['id']}`{where} {_cell(row['says'])}{finding} | {row['verdict']}{as_read}{mark} | {_counts(row, own)} | "
-        f"{_measured(decides)} | {_cell(decides['expected'])} | {_cause(row)} | {row['scale']} |"
+        f"{_measured(decides)} | {_expected(row, decides)} | {_cause(row)} | {row['scale']} |"
     )
 
 
@@ -169,6 +180,18 @@ def _cause(row: Mapping[Any, Any]) -> str:
     return CAUSES[str(row["cause"])] + (f": {_cell(row['evidence'])}" if row["evidence"] else "")
 
 
+def _expected(statement: Mapping[Any, Any], claim: pd.Series) -> str:
+    """What is expected of the claim's number; an order in the claim's words, and not in names of columns."""
+    if " < " not in str(claim["expected"]):
+        return _cell(claim["expected"])
+    return "as stated" if claim["says"] == statement["says"] else _cell(claim["says"])
+
+
+def _part(claim: pd.Series) -> str:
+    """Which point decides; without the step of an order, which is in names of columns."""
+    return re.sub(r"^.* < .*?(, (?=[^,()]+ [^,()]+(?:, |$))|$)", "", str(claim["part"]))
+
+
 def _measured(claim: pd.Series) -> str:
     """The claim's number with its interval."""
     mean, low, high = (float(claim[key]) for key in ("mean", "low", "high"))
@@ -176,7 +199,7 @@ def _measured(claim: pd.Series) -> str:
         return ""
     interval = f" ({low:.3g} to {high:.3g})" if math.isfinite(low) and math.isfinite(high) else ""
     settles = settles_text(float(claim["settles"])) if claim["verdict"] == INCONCLUSIVE else ""
-    part = f"; {_cell(claim['part'])}" if claim["part"] else ""
+    part = f"; {_cell(point)}" if (point := _part(claim)) else ""
     return f"{mean:.3g}{interval}{part}" + (f"; {settles}" if settles else "")
 
 
