@@ -122,7 +122,9 @@ def noise_words(statements: pd.DataFrame, claims: pd.DataFrame, figures: Mapping
     if older.empty:
         return ""
     lab = int((older["code"] == LAB).sum())
-    words = f"**{len(older)} of the {len(decided)} decided rest wholly or partly on runs of an older version without noise of hosts**"
+    words = (
+        f"**{len(older)} of the {len(decided)} decided rest wholly or partly on earlier runs, without noise of hosts**"
+    )
     return words + (
         f"; {lab} of these have flows of the lab's BBRv2 or BBRv3, whose code has been changed since." if lab else "."
     )

@@ -97,7 +97,7 @@ def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str], witho
     if without_noise:
         lines += [
             "",
-            f"{without_noise} [Which figures these are](docs/reference/measured.md#what-ships); [what they are worth](docs/explanation/phase.md#what-results-of-before-are-worth).",
+            f"{without_noise} [Which figures these are](docs/reference/measured.md#what-ships); [what they are worth](docs/explanation/phase.md#what-results-without-noise-are-worth).",
         ]
     return replace_between(text, "scorecard", "\n".join(lines))
 
@@ -106,9 +106,7 @@ def _causes_in_words(statements: pd.DataFrame) -> str:
     """Where the cause lies of what is partly or not reproduced."""
     missed = int(statements["verdict"].isin(MISSED).sum())
     by_cause = ", ".join(f"{words} {n}" for words, n in causes(statements).items() if n)
-    return (
-        f"Where the cause lies of the {missed} that are partly or not reproduced, each with its evidence: {by_cause}."
-    )
+    return f"Of the {missed} that are partly or not reproduced the cause is, each with its evidence: {by_cause}."
 
 
 def _in_words(statements: pd.DataFrame, missing: Sequence[str]) -> str:
