@@ -123,7 +123,8 @@ def model_burst(
     reading: Annotated[
         str | None,
         typer.Option(
-            help="Of BBRv2's and BBRv3's drafts: draft, cut, narrow or observed; default: each version's as in the kernel."
+            help="Of BBRv2's and BBRv3's drafts: kernel, draft, cut, narrow or observed (docs/explanation/models.md). Default: "
+            "kernel, which is the lab's BBRv2 and BBRv3 until November 2026; today's have draft."
         ),
     ] = None,
     duration_s: Annotated[

@@ -127,7 +127,8 @@ def simulate(
         buffer_bdp, buffer_packets, buffer_bytes: the buffer, exactly one of them. A BDP is of the (mean) base RTT.
         window_s: over which means are taken; default: the last 40 %.
         seed: of the starts, the waits between probes and BBRv1's phase. The same seed gives the same run.
-        reading: of the drafts: a name in READINGS, or a Reading; default ("kernel"): each version's as in the lab's kernel.
+        reading: of the drafts: a name in READINGS, or a Reading; default ("kernel"): as in the lab's kernel until November 2026
+            (BBRv3: "cut"); today's has "draft".
         start_s: when flows start, of all or one for each; up to STARTS_WITHIN_S later, drawn.
         segments: whether TCP builds segments of several packets, which leave at once; else every packet is a burst.
         sample_ms: keep a trace with a row per flow at this interval.

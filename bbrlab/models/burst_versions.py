@@ -113,7 +113,7 @@ VERSIONS = {
 
 
 def readings_of(reading: str | Reading | None) -> dict[str, Reading]:
-    """{version: how its draft is read} for a reading, its name, or None: as the kernel. UserError for one that is not known."""
+    """{version: how its draft is read} for a reading, its name, or None: KERNEL_READINGS. UserError for one that is not known."""
     if isinstance(reading, str | None) and (reading or KERNEL_READING) == KERNEL_READING:
         return {version: READINGS[name] for version, name in KERNEL_READINGS.items()}
     return dict.fromkeys(VERSIONS, _reading_of(reading))
