@@ -31,9 +31,9 @@ class Scale(Strict):
     )
     seeds_packets: Annotated[float, Field(gt=0)] | None = Field(
         None,
-        description="a point of which a run carries so many full-size packets (rate times duration) may have one further seed, one "
-        "with a quarter of them two, with a ninth three: as one over the root of the cost (Cochran, Sampling Techniques, 1977, "
-        "5.5); what decides is the scenario, so that every machine runs the same; default: any number",
+        description="a limit on cost: a point whose run carries this many full-size packets (rate times duration) may get one further "
+        "seed; with a quarter of them two, with a ninth three (the number goes as one over the root of the cost: Cochran, Sampling "
+        "Techniques, 1977, 5.5). It is computed from the scenario, so that every machine runs the same. Default: no limit",
     )
 
 

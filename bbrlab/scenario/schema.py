@@ -943,7 +943,9 @@ class Override(Strict):
 class Scenario(Strict):
     """One experiment, or with ``cases`` and ``sweep`` a grid of them."""
 
-    name: Name = Field(description="that of the file: scenarios/PAPER/NAME.yaml")
+    name: Name = Field(
+        description="a paper's scenario: that of its file, scenarios/PAPER/NAME.yaml; your own: any, and `bbrlab sweep` writes to a folder of this name"
+    )
     paper: Name = Field("none", description="that of the folder: scenarios/PAPER/")
     figure: str = Field("", description="what it is in the paper, for people")
     network: Network = Field(description="the path")

@@ -24,7 +24,7 @@ HEAD = """# Every statement, its command and its time
 What the papers say (`data/PAPER/claims.yaml`), by the command that runs all of it. How to use it: [artifact.md](../howto/artifact.md).
 
 - **Command**: after `source .venv/bin/activate`, in the package's folder. It ends with the verdicts on the terminal and in `results/full/PAPER/FIGURE.claims.txt`.
-  Claims that need several figures together are judged by `bbrlab judge` ([artifact.md](../howto/artifact.md)), or with the whole paper: `snakemake --cores 2 --config scale=full -- PAPER`.
+  Claims that need several figures together are judged when one command names all of these, or with the whole paper: `snakemake --cores 2 --config scale=full -- PAPER`.
 - **full**: estimated time on 2 cores ([benchmarks.md](benchmarks.md)), if none of the runs is there yet; without the models' predictions and further seeds that claims may ask for. `snakemake -n` with the same words says it for your machine.
 - **quick**: the same figures at scale `quick`, which runs a part of them and may leave a statement undecided; "-": not a part of it.
 """  # fmt: skip
@@ -55,7 +55,7 @@ def page() -> str:
     for statement in load_statements(known_good=True):
         papers.setdefault(statement.paper, []).append(statement)
     lines = [HEAD]
-    lines += ["| paper | statements | runs | full | quick |", "|---|---|---|---|---|"]
+    lines += ["| paper | statements | runs, without further seeds | full | quick |", "|---|---|---|---|---|"]
     for paper, statements in papers.items():
         mine = [id for id in at[FULL] if id.split("/")[0] == paper]
         runs = sum(len(runs_of(at[FULL][id])) for id in mine)
@@ -93,7 +93,7 @@ def howto(text: str, shipped: Path = paths.ROOT / "shipped") -> str:
     statements = sum(statement.paper == ONE_PAPER for statement in load_statements(known_good=True))
     if len(ROW.findall(text)) != 1:
         raise ValueError(f"{HOWTO}: needs one row that begins '| one paper, all points and trials |'")
-    words = f"Tang's: {statements} statements, {number} runs, some {minutes} minutes."
+    words = f"Tang's: {statements} statements, {number} runs with further seeds, some {minutes} minutes."
     return replace_between(ROW.sub(rf"\1 {minutes} |", text), "one paper", words)
 
 

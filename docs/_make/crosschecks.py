@@ -23,7 +23,7 @@ def table() -> str:
         first = content.iloc[0]
         lines += [
             f"`{path.stem}`: {first['virtual_kernel']} in virtual time, {first['real_kernel']} in real time by {first['backend']} ({first['acceleration']}); {first['refused']} runs refused. "
-            f"At worst, timers of one in a hundred samples came more than {first['late_ms_p99']:.2g} ms late, the processor was {first['busy']:.0%} busy, and others had {first['lost']:.1%} of its time.",
+            f"In the worst run one sample in a hundred was more than {first['late_ms_p99']:.2g} ms late, the processor was {100 * first['busy']:.0f} % busy, and other programs had {100 * first['lost']:.1f} % of its time.",
             "",
             "| algorithm | metric | virtual time | real time | difference (95 %) | outcome |",
             "|---|---|---|---|---|---|",

@@ -54,6 +54,8 @@ def _default(name: str, part: Schema, field: Schema) -> str:
     if name in part.get("required", ()):
         return "needed"
     value = field.get("default")
+    if value and isinstance(value, dict) and "`on`" in _values(field):
+        return "`on`"
     if value in (None, [], {}, "") or isinstance(value, dict):
         return ""
     if isinstance(value, bool):

@@ -24,7 +24,7 @@ NEW, GONE = "is new", "is gone"
 MANY = 4  # statements with one reason: it is told once, and has a number
 HEAD = """<!-- Made by make format from data/verdict_changes.yaml and shipped/; do not edit. -->
 # Verdicts before and after
-The rules of [verdicts.md](../explanation/verdicts.md) were written down before any verdict was made anew. Before: what shipped at commit {commit}, at scale `{scale}`. Now: the results that ship,
+How verdicts changed since commit {commit} (scale `{scale}`), and why. The rules of [verdicts.md](../explanation/verdicts.md) were written before any verdict was made again. Now: the results that ship,
 each statement at the largest scale that decides it. What got worse comes first.
 
 - **rules**: how a statement is judged. **conditions**: what is run, where the paper leaves it open or says otherwise. **claims**: what the statement is tested by. **algorithm**: the lab's BBRv2 or
