@@ -215,7 +215,7 @@ def run_scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Resu
         key = json.dumps([seed, trace, capture.places, capture.snaplen, kernel_name, changes], sort_keys=True)
         if tamper is None and key in done:
             return done[key]
-        point = base_point(validate(scenario_dict(**changes), "test"))
+        point = base_point(validate(scenario_dict(**changes), "test", folder=Path.cwd()))
         folder = tmp_path_factory.mktemp("run")
         run_point(point, seed, folder, tamper=tamper, trace=trace, capture=capture, kernel_name=kernel_name)
         result = Result(folder)

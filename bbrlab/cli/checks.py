@@ -109,6 +109,7 @@ def _checked(path: Path) -> dict[str, Any]:
         from bbrlab.scenario.windows import partly_there
 
         loaded, points = load_points(path)
+        _read_traffic(points)
         if loaded.scales:
             check_names(loaded, load_config(), path)
         for scale in loaded.scales:
@@ -135,6 +136,16 @@ def _checked(path: Path) -> dict[str, Any]:
     from bbrlab_apps.container.settings import load_settings
 
     return result | {"base_image": load_settings(path).base_image}
+
+
+def _read_traffic(points: list[Point]) -> None:
+    """Read the files of short flows, as a run does, which a scenario only names. UserError as read_chunks()."""
+    named = {flow.traffic.trace for point in points for flow in point.scenario.flows if flow.traffic} - {"model"}
+    if named:
+        from bbrlab.workload.chunks import read_chunks
+
+        for file in sorted(named):
+            read_chunks(Path(file))
 
 
 def _about_parameters(points: list[Point]) -> list[str]:

@@ -11,6 +11,7 @@ A file has one of two forms, told by how many numbers a line has; empty lines an
 from __future__ import annotations
 
 import functools
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from bbrlab.base.errors import UserError
 from bbrlab.scenario.frames import FRAME_BYTES
 
 FOLDER = paths.DATA / "traces"  # of those that come with the package
+FILE_BYTES_MAX = (
+    250_000_000  # of a file that a scenario names, which is read whole; four times a trace of OPPORTUNITIES_MAX
+)
 OPPORTUNITIES_MAX = 0x400000  # of a turn (kernels/sched/sch_opportunity.c)
 NS_PER_MS, NS_PER_S = 1_000_000, 1_000_000_000
 NOT_RIGHT = "a trace has lines of one time in ms each, or of a time in s and a rate in Mbit/s (docs/howto/paths.md)"
@@ -66,20 +70,41 @@ def shipped_traces() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.glob("*.txt"))}
 
 
-def place_of(name: str, folder: Path) -> Path:
+def place_of(name: str, folder: Path | None) -> Path:
     """The file of a trace: one that comes with the package, by its name, or a path relative to the scenario's folder. ValueError
-    if there is none."""
+    if there is none. As existing_file(); also without a folder a trace that comes with the package may have its whole path."""
     shipped = shipped_traces()
     if name in shipped:
         return shipped[name]
-    return existing_file(name, folder, f"{' or '.join(sorted(shipped))}, which come with the package, or a file")
+    if folder is None and (path := shipped_trace(name)) is not None:
+        return path
+    return existing_file(name, folder, f"{' or '.join(sorted(shipped))}, which come with the package")
 
 
-def existing_file(name: str, folder: Path, others: str) -> Path:
-    """The whole path of a file that a scenario names. ValueError if it is not there, with what else may be given."""
+def shipped_trace(path: str) -> Path | None:
+    """The trace that comes with the package, by its whole path on any machine: what a run's manifest has. None if it is none of them."""
+    return next((p for p in shipped_traces().values() if path.endswith(f"/{p.relative_to(paths.ROOT)}")), None)
+
+
+def existing_file(name: str, folder: Path | None, others: str, kind: str = "") -> Path:
+    """The whole path of a plain file that a scenario names. ValueError if it is none, is too large, or no file may be named.
+
+    Args:
+        folder: that a relative path is relative to; None: the scenario is somebody else's, for whom nothing is opened here.
+        others: what may be given in place of a file, in words.
+        kind: of file, in words.
+    """
+    if folder is None:
+        raise ValueError(f"'{name:.60}': no file can be named here; give {others}")
     path = folder / name
-    if "\0" in name or not path.is_file():
-        raise ValueError(f"{path} is not a file; give {others} (a relative path is relative to the scenario's folder)")
+    if not os.path.isfile(path):  # of a name that is none at all, too
+        raise ValueError(
+            f"{path} is not a file; give {others}, or a file{kind} (a relative path is relative to the scenario's folder)"
+        )
+    if (size := path.stat().st_size) > FILE_BYTES_MAX:
+        raise ValueError(
+            f"{path} has {size / 1e6:.0f} MB; a file that a scenario names has at most {FILE_BYTES_MAX / 1e6:g}"
+        )
     return path.resolve()
 
 

@@ -75,13 +75,14 @@ def validate(
     Args:
         where: what to call it, such as its file.
         lines: of that file, to name the line as well.
-        folder: of that file, which ``traffic.trace`` is relative to; default: the working directory.
+        folder: of that file, which the files that it names are relative to; None: it may name none, and nothing is opened: for what
+            is somebody else's.
         sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
     """
     if not isinstance(content, dict):
         raise UserError(f"{where}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
     try:
-        scenario = Scenario.model_validate(content, context={FOLDER: folder or Path.cwd(), SOURCES: sources})
+        scenario = Scenario.model_validate(content, context={FOLDER: folder, SOURCES: sources})
     except ValidationError as error:
         messages = (
             explain_error(f"{where}:{lines.of(_place_in_file(e))}" if lines else where, e, content)

@@ -23,12 +23,9 @@ def changes_of(path: Path, end_s: float | None, before: dict[str, Any]) -> list[
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
-        raise ValueError(
-            f"{path} cannot be read ({why}); give a list of changes, or a file that {NOT_RIGHT}; a relative path is relative to the "
-            "scenario's folder"
-        ) from None
+        raise ValueError(f"{path} cannot be read ({why}); the file {NOT_RIGHT}") from None
     rows: list[list[float]] = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].replace(",", " ").split()

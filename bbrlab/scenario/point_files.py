@@ -19,4 +19,4 @@ def read_point(path: Path, sources: tuple[Path, ...] = ()) -> Point:
     content = read_yaml(path)
     if not isinstance(content, dict) or not {"scenario", "values"} <= content.keys():
         raise UserError(f"{path}: is no point of a campaign; for a scenario file use: bbrlab run")
-    return Point(validate(content["scenario"], str(path), sources=sources), content["values"])
+    return Point(validate(content["scenario"], str(path), folder=path.parent, sources=sources), content["values"])

@@ -34,7 +34,7 @@ from bbrlab.scenario.frames import (
     frame_memory_bytes,
 )
 from bbrlab.scenario.link_trace import LinkTrace, existing_file, link_trace, place_of
-from bbrlab.scenario.path_table import changes_of
+from bbrlab.scenario.path_table import NOT_RIGHT, ROWS_MAX, changes_of
 from bbrlab.scenario.red import Thresholds, problem, thresholds
 
 RECEIVE_OFFLOAD_US = 50.0  # 20,000 interrupts a second, as Intel's e1000e driver has them for little traffic
@@ -42,7 +42,7 @@ PER_PACKET_JITTER_MS = 4293  # netem keeps half of it, and of what hosts take, i
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
 ACK_BYTES = 66  # with timestamps, as tc counts it
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
-FOLDER = "folder"  # in a validation's context: the folder of the scenario file
+FOLDER = "folder"  # in a validation's context: the folder of the scenario file; without it no file is opened
 END_S = "end_s"  # in a validation's context: how long the run is
 SOURCES = "sources"  # in a validation's context: C files of algorithms of one's own beside those in kernels/cca/
 LINKS_MAX = 10
@@ -58,9 +58,9 @@ NOT_WITH_LINKS = {
 PARAMETER_SETS = ("bbr2", "bbr3")  # of which each flow group may have parameters of its own
 
 
-def _folder_of(info: ValidationInfo) -> Path:
-    """What paths in a scenario are relative to."""
-    folder: Path = (info.context or {}).get(FOLDER) or Path.cwd()
+def _folder_of(info: ValidationInfo) -> Path | None:
+    """What paths in a scenario are relative to; None: it may name no files."""
+    folder: Path | None = (info.context or {}).get(FOLDER)
     return folder
 
 
@@ -519,7 +519,7 @@ class Network(Strict):
         description="several bottlenecks in a row (a parking lot), in the order in which data meets them; rate_mbit, buffer and qdisc are "
         "those of each link that has none of its own (docs/howto/parking_lot.md)"
     )
-    changes: list[Change] = Field(
+    changes: Annotated[list[Change], Field(max_length=ROWS_MAX)] = Field(
         [],
         description="what changes during the run: a list, or a file of lines of a time in s, an RTT in ms and, where wanted, a loss "
         "(docs/howto/paths.md), whose rows within the run are then that list",
@@ -533,7 +533,8 @@ class Network(Strict):
         if not isinstance(changes, str):
             return changes
         begins_with = {name: info.data.get(name) for name in ("rtt_ms", "loss")}
-        return changes_of(_folder_of(info) / changes, (info.context or {}).get(END_S), begins_with)
+        path = existing_file(changes, _folder_of(info), "a list of changes", f" that {NOT_RIGHT}")
+        return changes_of(path, (info.context or {}).get(END_S), begins_with)
 
     @field_validator("trace")
     @classmethod
@@ -806,8 +807,10 @@ class Traffic(Strict):
     @classmethod
     def _there(cls, trace: str, info: ValidationInfo) -> str:
         """The file's whole path, so that it means the same wherever the scenario goes."""
-        others = "'model' or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv"
-        return trace if trace == "model" else str(existing_file(trace, _folder_of(info), others))
+        if trace == "model":
+            return trace
+        kind = " made by: bbrlab traffic CAPTURE.pcap --out FILE.csv"
+        return str(existing_file(trace, _folder_of(info), "'model'", kind))
 
 
 def _some_links(links: Any) -> Any:
@@ -1040,7 +1043,7 @@ class Scenario(Strict):
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the file that the scenario comes from, which ``traffic.trace`` of its sweep is relative to."""
+        """The folder of the file that the scenario comes from, which files of its sweep are relative to; None: it names no files."""
         return self._folder
 
     @property

@@ -52,7 +52,7 @@ def read_chunks(path: Path) -> pd.DataFrame:
         try:
             flow, chunk, start, pause, size = int(row[0]), int(row[1]), float(row[2]), float(row[3]), int(row[4])
         except (ValueError, IndexError):
-            raise UserError(f"{path}:{line}: not a row of numbers: {','.join(row)}") from None
+            raise UserError(f"{path}:{line}: not a row of numbers: {','.join(row)[:60]}") from None
         if not (0 <= start < math.inf and 0 <= pause < math.inf and size >= MIN_BYTES and flow >= 0 and chunk >= 0):
             raise UserError(f"{path}:{line}: start and pause must be at least 0, bytes at least {MIN_BYTES}")
         lines_read.append((flow, chunk, start, pause, size))

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.scenario.link_trace import shipped_traces
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
@@ -19,14 +17,10 @@ from bbrlab_apps.grading.submission import NAMED_MAX, SCENARIO, Submission, read
 
 
 def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
-    """The points of an untrusted scenario. UserError if it is not valid, reads a file of this machine, has several links, or makes
-    more than ``points_most`` points."""
+    """The points of an untrusted scenario, for which no file is opened. UserError if it is not valid, names a file, has several links,
+    or makes more than ``points_most`` points."""
     if not isinstance(content, dict):
         raise UserError(f"{name}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
-    if place := _trace_in(content):
-        raise UserError(
-            f"{name}: {place}: files of traffic or of a link are not possible in a submission; a trace that comes with the package is, by its name"
-        )
     count = 1
     for key in ("cases", "sweep"):
         part = content.get(key)
@@ -36,29 +30,11 @@ def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
                 count *= size
     if count > points_most:
         raise UserError(f"{name}: cases and sweep make {count} points; at most {points_most} are possible here")
-    scenario = validate(content, name, folder=paths.GUEST_CODE)  # any folder: nothing may be read from it
+    scenario = validate(content, name)
     points = points_of(scenario, name)
     if any(point.scenario.network.links for point in points):
         raise UserError(f"{name}: network.links: runs over several links are not graded")
     return points
-
-
-def _trace_in(content: Any, place: str = "") -> str:
-    """Where a scenario names a file of traffic or of a link; empty if nowhere. Traces that come with the package have names, no paths."""
-    names = ("model", *shipped_traces())
-    if isinstance(content, dict):
-        for key, value in content.items():
-            inner = f"{place}.{key}" if place else str(key)
-            last = str(key).rpartition(".")[2]
-            if last == "trace" and value not in names or last == "traffic" and isinstance(value, str):
-                return shown(inner)
-            if inner_place := _trace_in(value, inner):
-                return inner_place
-    elif isinstance(content, list):
-        for index, value in enumerate(content):
-            if inner_place := _trace_in(value, f"{place}.{index}"):
-                return inner_place
-    return ""
 
 
 def identity(point: Point, without: Iterable[str] = ()) -> str:

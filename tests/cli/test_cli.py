@@ -84,6 +84,13 @@ def test_check():
     assert claims["claims"] >= claims["statements"] > 10
 
 
+def test_check_reads_files_of_short_flows(tmp_path):
+    (tmp_path / "flows.csv").write_text("no,such,columns\n")
+    (tmp_path / "mine.yaml").write_text(ONE_FLOW % "cubic, traffic: {trace: flows.csv}")
+    with pytest.raises(UserError, match="flows.csv:1: the columns must be flow, chunk"):
+        invoke("check", tmp_path / "mine.yaml")
+
+
 ONE_FLOW = """name: mine
 network: {rate_mbit: 10, rtt_ms: 20, buffer: {bdp: 1}}
 flows: [{cca: bbr1}, {cca: %s}]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -267,20 +269,42 @@ def test_a_table_of_rates_is_exact_to_the_packet(tmp_path):
 )  # fmt: skip
 def test_files_that_are_no_traces_are_refused(tmp_path, text, words):
     with pytest.raises(UserError) as told:
-        validate(scenario_dict(**TRACED, network__trace=trace_of(tmp_path, text)), "s")
+        validate(scenario_dict(**TRACED, network__trace=trace_of(tmp_path, text)), "s", folder=tmp_path)
     assert words in str(told.value) and "network.trace" in str(told.value)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"network__trace": "nowhere"}, ["network.trace", "is not a file", "cellular or leo"]),
+    [({"network__trace": "nowhere"}, ["network.trace", "is not a file", "cellular or leo"]), ({"network__trace": "a" * 300}, ["is not a file"]),
      ({"network__trace": "leo", "window_s": [0, 0.001]}, ["network.trace", "no packet through in window_s [0.0, 0.001]"]),
      ({"network__trace": "leo", "network__changes": [{"at_s": 1, "rate_mbit": 5}]}, ["changes.0.rate_mbit", "trace"])],
 )  # fmt: skip
 def test_traces_that_cannot_be_are_refused(changes, words):
     with pytest.raises(UserError) as told:
-        points_of(validate(scenario_dict(**changes), "s"))
+        points_of(validate(scenario_dict(**changes), "s", folder=Path.cwd()))
     assert all(word in str(told.value) for word in words), told.value
+
+
+@pytest.mark.parametrize("field", ["network__trace", "network__changes", "flows"])
+def test_pipes_devices_and_huge_files_are_not_read(tmp_path, field):
+    """A pipe would be waited for, a device read for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "sparse", "wb") as file:
+        file.truncate(100 << 30)
+    for name, words in (
+        ("pipe", "pipe is not a file"),
+        ("/dev/zero", "/dev/zero is not a file"),
+        ("sparse", "has 107374 MB"),
+    ):
+        value = [{"cca": "reno", "traffic": {"trace": name}}] if field == "flows" else name
+        with pytest.raises(UserError, match=words):
+            validate(scenario_dict(**{field: value}), "s", folder=tmp_path)
+
+
+def test_a_list_has_no_more_changes_than_a_file():
+    changes = [{"at_s": i / 1000, "rtt_ms": 40 + i % 2} for i in range(2001)]
+    with pytest.raises(UserError, match=r"network\.changes = .*must have at most 2,000 entries"):
+        validate(scenario_dict(network__changes=changes), "s")
 
 
 def test_a_point_is_of_what_a_trace_says_not_of_its_name(tmp_path):
@@ -288,7 +312,9 @@ def test_a_point_is_of_what_a_trace_says_not_of_its_name(tmp_path):
     names = []
     for folder, text in ((one, "1\n3\n"), (other, "1\n3\n"), (other, "1\n4\n")):
         folder.mkdir(exist_ok=True)
-        names.append(base_point(validate(scenario_dict(network__trace=trace_of(folder, text)), "s")).fingerprint)
+        names.append(
+            base_point(validate(scenario_dict(network__trace=trace_of(folder, text)), "s", folder=folder)).fingerprint
+        )
     assert names[0] == names[1] != names[2]
 
 
@@ -427,7 +453,7 @@ def table_of(folder, text=TABLE):
 
 def test_rtts_and_losses_of_a_file_are_changes(tmp_path):
     """Rows that change nothing, and those beyond the run, are left out; the rest stands in the scenario that is run."""
-    scenario = validate(scenario_dict(network__changes=table_of(tmp_path)), "s")
+    scenario = validate(scenario_dict(network__changes=table_of(tmp_path)), "s", folder=tmp_path)
     assert [c.model_dump(exclude_none=True) for c in scenario.network.changes] == [
         {"at_s": 2, "rtt_ms": 60}, {"at_s": 4, "loss": 0.01}, {"at_s": 8, "rtt_ms": 20},
     ]  # fmt: skip
@@ -435,19 +461,19 @@ def test_rtts_and_losses_of_a_file_are_changes(tmp_path):
     written = base_point(validate(scenario_dict(network__changes=scenario.model_dump()["network"]["changes"]), "s"))
     assert point.fingerprint == written.fingerprint
     swept = scenario_dict(sweep={"network.changes": [table_of(tmp_path), []]})
-    assert [len(p.scenario.network.changes) for p in points_of(validate(swept, "s"))] == [3, 0]
+    assert [len(p.scenario.network.changes) for p in points_of(validate(swept, "s", folder=tmp_path))] == [3, 0]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [("", "has no line"), ("1 40\n2\n", ":2: '2'"), ("1 40 0\n2 50\n", ":2: '2 50'"), ("1 x\n", ":1: '1 x'"), ("2 40\n1 50\n", ":2: times must ascend"),
      ("1 50\n1 60\n", ":2: times must ascend"), ("1 50 2\n", "network.changes.0.loss"), ("1 -4\n", ":1: '1 -4'"), ("1 20000\n", "network.changes.0.rtt_ms"),
-     ("".join(f"{i / 1000} {40 + i % 2}\n" for i in range(2002)), "2001 changes within the run; at most 2000"), (None, "cannot be read (No such file")],
+     ("".join(f"{i / 1000} {40 + i % 2}\n" for i in range(2002)), "2001 changes within the run; at most 2000"), (None, "nowhere is not a file; give a list of changes, or a file that has lines")],
 )  # fmt: skip
 def test_files_that_are_no_tables_are_refused(tmp_path, text, words):
     file = str(tmp_path / "nowhere") if text is None else table_of(tmp_path, text)
     with pytest.raises(UserError) as told:
-        points_of(validate(scenario_dict(network__changes=file), "s"))
+        points_of(validate(scenario_dict(network__changes=file), "s", folder=tmp_path))
     assert words in str(told.value) and "network" in str(told.value)
 
 

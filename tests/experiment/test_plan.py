@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,9 @@ CCAS = {"bbr1": "bbr", "cubic": "cubic", "reno": "reno", "dctcp": "dctcp"}
 
 def plan_of(seed=1, **changes):
     """Without noise, where it is not asked for."""
-    return make_plan(base_point(validate(scenario_dict(**({"hosts__noise": "off"} | changes)), "s")), seed, CCAS)
+    return make_plan(
+        base_point(validate(scenario_dict(**({"hosts__noise": "off"} | changes)), "s", folder=Path.cwd())), seed, CCAS
+    )
 
 
 def test_the_seed_moves_the_rtt_of_each_group_within_a_packets_time():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +17,7 @@ from bbrlab.run.manifest import plan_digest
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from bbrlab_apps.grading.submitted_runs import EDITED_MANIFEST, _Findings, _plan
-from bbrlab_apps.grading.submitted_scenario import safe_scenario
+from bbrlab_apps.grading.submitted_scenario import identity, safe_scenario
 from tests.conftest import scenario_dict
 
 KERNEL = SimpleNamespace(ccas={"bbr1": "bbr", "cubic": "cubic"}, modules={})
@@ -38,14 +40,38 @@ def test_a_run_of_which_packets_or_acks_were_kept_is_no_forgery(trace):
     assert [kind for kind, _ in folder.flags] == [EDITED_MANIFEST]
 
 
-@pytest.mark.parametrize("trace", ["/etc/passwd", "mine.txt", ["cellular"], {"file": "x"}])
-def test_a_links_trace_may_be_one_that_comes_with_the_package_and_no_file(trace):
+def test_a_links_trace_may_be_one_that_comes_with_the_package_and_no_file():
+    """A run's manifest has its whole path, on the machine of who made it."""
+
     def points(trace):
         return safe_scenario(scenario_dict(network__rate_mbit=6, network__trace=trace), "scenario.yaml", 9)
 
-    with pytest.raises(UserError, match="by its name"):
-        points(trace)
-    assert points("cellular")
+    with pytest.raises(UserError, match="network.trace: 'mine.txt': no file can be named here; give cellular or leo"):
+        points("mine.txt")
+    (by_name,), (by_path,) = points("cellular"), points("/home/ada/bbrlab/data/traces/cellular.txt")
+    assert identity(by_name) == identity(by_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"network__trace": "FILE"}, {"network__changes": "FILE"}, {"flows": [{"cca": "bbr1", "traffic": {"trace": "FILE"}}]},
+        {"cases": {"one": {"network.changes": "FILE"}}}, {"sweep": {"network.changes": ["FILE"]}}, {"sweep": {"network.trace": ["FILE"]}},
+        {"sweep": {"network": [{"rate_mbit": 10, "rtt_ms": 40, "buffer": {"bdp": 1}, "changes": "FILE"}]}},
+        {"sweep": {"flows.0.traffic": [{"trace": "FILE"}]}}, {"cases": {"one": {"flows": [{"cca": "reno", "traffic": {"trace": "FILE"}}]}}},
+    ],
+)  # fmt: skip
+def test_a_submission_has_no_file_opened(tmp_path, changes):
+    """A pipe: who opened it would wait."""
+    os.mkfifo(file := tmp_path / "pipe")
+    written = json.loads(json.dumps(scenario_dict(**changes)).replace("FILE", str(file)))
+    with pytest.raises(UserError, match="no file can be named here"):
+        safe_scenario(written, "scenario.yaml", 9)
+    file.unlink()
+    file.write_text("the teacher's secret\n")
+    with pytest.raises(UserError) as told:
+        safe_scenario(written, "scenario.yaml", 9)
+    assert "secret" not in str(told.value)
 
 
 def test_several_links_are_not_graded():
