@@ -13,7 +13,8 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.base.locks import lock, owned_folder, remove_abandoned
+from bbrlab.base.locks import lock, owned_folder, remove_abandoned, remove_tree
+from bbrlab.kernel import beneath
 from bbrlab.kernel.built import Kernel, is_outdated, kernel_folder, read_kernel
 from bbrlab.kernel.built_with import compiler
 from bbrlab.kernel.compile import compiled
@@ -23,7 +24,7 @@ from bbrlab.kernel.own import OwnCca, own_name
 from bbrlab.kernel.own_build import compile_with_own
 from bbrlab.kernel.sources import Located, locate
 from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec, load_specs
-from bbrlab.kernel.steps import TARGETS, Say
+from bbrlab.kernel.steps import Say
 from bbrlab.kernel.trees import keep_tree
 
 PREFIX = ".build-"  # of the folders that kernels are built in
@@ -98,12 +99,12 @@ def _build(
 ) -> None:
     """Compile a kernel and probe it; ``out`` in ``scratch`` is its folder then."""
     start = time.monotonic()
-    with compiled(name, spec, source, scratch.parent / f"{name}.log", jobs, say) as (tree, probe):
-        _keep(tree, spec, key, host, source, probe, start, scratch / "out")
+    with compiled(name, spec, source, scratch.parent / f"{name}.log", jobs, say) as (tree, image, probe):
+        _keep(tree, image, spec, key, host, source, probe, start, scratch / "out")
         if name == load_specs().default:
             keep_tree(tree, name, key + host, probe["ccas"], say)
         elif not isinstance(spec, OwnSpec):  # of which there will be a next try
-            shutil.rmtree(tree)
+            remove_tree(tree)
 
 
 def _build_with(
@@ -120,12 +121,13 @@ def _build_with(
     """The same with the user's own algorithms."""
     start = time.monotonic()
     base_key = build_key(spec, source.identity, compiler()) + host
-    tree, probe = compile_with_own(name, spec, source, base_key, key, own, scratch, jobs, say)
-    _keep(tree, spec, key, host, source, probe, start, scratch / "out", own)
+    tree, image, probe = compile_with_own(name, spec, source, base_key, key, own, scratch, jobs, say)
+    _keep(tree, image, spec, key, host, source, probe, start, scratch / "out", own)
 
 
 def _keep(
     tree: Path,
+    image: Path,
     spec: KernelSpec,
     key: str,
     host: str,
@@ -135,10 +137,10 @@ def _keep(
     out: Path,
     own: Sequence[OwnCca] = (),
 ) -> None:
-    """Copy from a tree what is kept: the kernel, its configuration, and a description."""
+    """Keep a kernel, its configuration, and a description."""
     out.mkdir()
-    shutil.copy2(tree / TARGETS[spec.arch][1], out / "linux")
-    shutil.copy2(tree / ".config", out / "config")
+    shutil.copy2(image, out / "linux")
+    (out / "config").write_text(beneath.read_text(tree, ".config"), encoding="utf-8")
     names = spec.names | {cca.name: cca.name for cca in own}
     info = {
         "release": probe["release"],

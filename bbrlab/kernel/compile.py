@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bbrlab.base.errors import UserError
+from bbrlab.kernel import beneath
 from bbrlab.kernel.options import CCAS, check_config, fragment_of, options_off
 from bbrlab.kernel.probe import probe_kernel
 from bbrlab.kernel.series import apply_series
@@ -17,14 +18,15 @@ from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import KernelSpec, OwnSpec, recipe
 from bbrlab.kernel.steps import TARGETS, Say, Steps, make
 
+FRAGMENT = "bbrlab.config"  # in a source tree: the lines that its configuration must have
 LISTS = re.compile(r"(?m)^([\w-]+?)-(?:y|objs|\$\((CONFIG_\w+)\))[ \t]*[:+]?=(.*)$")  # obj-$(CONFIG_X) += a.o b.o
 
 
 @contextlib.contextmanager
 def compiled(
     name: str, spec: KernelSpec, source: Located, log: Path, jobs: int, say: Say
-) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """A source tree in which a kernel was compiled, and the result of probe_kernel(). The block may move the tree away.
+) -> Iterator[tuple[Path, Path, dict[str, Any]]]:
+    """A source tree in which a kernel was compiled, the kernel, and the result of probe_kernel(). The block may move the tree away.
 
     If a step fails, the tree stays, and the next build from this source continues in it. UserError naming the step that failed and
     the log to read; if the kernel lacks what its names promise.
@@ -42,15 +44,16 @@ def compiled(
         def wait() -> None:
             say(f"kernel {name}: another process is at the tree of this source; waiting for that")
 
-        with source_tree(source, spec.arch, outside.run_unconfined, wait) as tree:
+        with source_tree(source, spec.arch, name if spec.foreign else "", outside.run_unconfined, wait) as tree:
             if tree.reused:
                 say(f"kernel {name}: goes on in {tree.folder}: only what differs is compiled")
             steps = Steps(name, tree.source, log, file, say)
             compile_kernel(steps, spec, source, tree, jobs)
-            image = tree.source / TARGETS[spec.arch][1]
+            image = tree.folder / "image"  # nothing that make left can change it there
+            beneath.copy(tree.source, TARGETS[spec.arch][1], image)
             probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, own=spec.foreign))
             check_names(name, spec, probe, tree.source)
-            yield tree.source, probe
+            yield tree.source, image, probe
 
 
 def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, tree: SourceTree, jobs: int) -> None:
@@ -64,12 +67,9 @@ def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, tree: Source
             "one, or the algorithm is called otherwise there (--names)"
         )
     wanted = fragment_of(spec, parts, tree.source)
-    fragment = tree.at("bbrlab.config")
-    fragment.write_text(wanted, encoding="utf-8")
-    (tree.source / ".version").unlink(
-        missing_ok=True
-    )  # the count of builds in this tree, which would show in the kernel
-    steps.run("configure", make(spec, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"))
+    beneath.write(tree.source, FRAGMENT, wanted.encode())
+    beneath.remove(tree.source, ".version")  # the count of builds in this tree, which would show in the kernel
+    steps.run("configure", make(spec, f"KCONFIG_ALLCONFIG={tree.source / FRAGMENT}", "allnoconfig"))
     check_config(steps.name, wanted, parts.settings, tree.source, source.identity)
     for cca, options in switched_off(spec, tree.source).items():
         promised = ", ".join(f"{field}={name}" for field, name in spec.names.items() if name == cca)
@@ -93,8 +93,12 @@ def objects_of(names: Iterable[str], tree: Path) -> list[str]:
     on = _options_on(tree)
     objects = []
     for name in names:
-        path = tree / name
-        if path.suffix == ".c" and path.is_file() and _is_built(path.stem, _makefile(path.parent), on):
+        path = PurePosixPath(name)
+        if (
+            path.suffix == ".c"
+            and beneath.is_file(tree, name)
+            and _is_built(path.stem, _makefile(tree, path.parent), on)
+        ):
             objects.append(name.removesuffix(".c") + ".o")
     return objects
 
@@ -117,8 +121,10 @@ def switched_off(spec: KernelSpec, tree: Path) -> dict[str, list[str]]:
     """{CCA that a kernel's names promise: the options without which its file is not compiled}, of those that the configured tree
     plainly leaves out."""
     on = _options_on(tree)
-    files = {p: p.read_text(encoding="utf-8", errors="replace") for p in sorted((tree / CCAS).parent.glob("*.c"))}
-    makefile = _makefile((tree / CCAS).parent)
+    folder = PurePosixPath(CCAS).parent
+    names = [PurePosixPath(n) for n in beneath.files(tree, str(folder))]
+    files = {p: beneath.read_text(tree, str(p)) for p in sorted(names) if p.parent == folder and p.suffix == ".c"}
+    makefile = _makefile(tree, folder)
     options_of = {}
     for cca in dict.fromkeys(spec.names.values()):
         named = [p for p, text in files.items() if re.search(rf'\bname\s*=\s*"{re.escape(cca)}"', text)]
@@ -129,22 +135,23 @@ def switched_off(spec: KernelSpec, tree: Path) -> dict[str, list[str]]:
 
 
 def _options_on(tree: Path) -> set[str]:
-    config = (tree / ".config").read_text(encoding="utf-8").splitlines()
+    config = beneath.read_text(tree, ".config").splitlines()
     return {line.removesuffix("=y") for line in config if line.endswith("=y")}
 
 
-def _makefile(folder: Path) -> str:
-    file = folder / "Makefile"
-    return file.read_text(encoding="utf-8", errors="replace").replace("\\\n", " ") if file.is_file() else ""
+def _makefile(tree: Path, folder: PurePosixPath) -> str:
+    name = str(folder / "Makefile")
+    return beneath.read_text(tree, name).replace("\\\n", " ") if beneath.is_file(tree, name) else ""
 
 
 def absent_ccas(spec: KernelSpec, tree: Path) -> list[str]:
     """The algorithms that a kernel's names promise and whose names no file of the tree's network code has in quotation marks."""
     left = dict.fromkeys(spec.names.values())
-    for path in sorted((tree / "net").rglob("*.[ch]"), key=lambda p: p.parent.name != "ipv4"):
+    names = [name for name in beneath.files(tree, "net") if name.endswith((".c", ".h"))]
+    for name in sorted(names, key=lambda name: PurePosixPath(name).parent.name != "ipv4"):
         if not left:
             break
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = beneath.read_text(tree, name)
         left = {cca: None for cca in left if f'"{cca}"' not in text}
     return list(left)
 

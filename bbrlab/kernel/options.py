@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
+from bbrlab.kernel import beneath
 from bbrlab.kernel.specs import KernelSpec, Recipe
 from bbrlab.kernel.users import option_line
 
@@ -27,9 +28,9 @@ def fragment_of(spec: KernelSpec, parts: Recipe, tree: Path) -> str:
 
 def cca_options(spec: KernelSpec, tree: Path) -> list[str]:
     """The options of the algorithms that a kernel's names promise: CONFIG_TCP_CONG_BBR2 for bbr2."""
-    file = tree / CCAS
     named = {f"TCP_CONG_{cca.upper()}" for cca in spec.names.values()}
-    there = re.findall(r"(?m)^config (TCP_CONG_\w+)", file.read_text(encoding="utf-8")) if file.is_file() else []
+    text = beneath.read_text(tree, CCAS) if beneath.is_file(tree, CCAS) else ""
+    there = re.findall(r"(?m)^config (TCP_CONG_\w+)", text)
     return [f"CONFIG_{option}" for option in there if option in named]
 
 
@@ -43,7 +44,7 @@ def check_config(name: str, wanted: str, settings: Iterable[str], tree: Path, or
         tree: configured.
         origin: of the source, for messages.
     """
-    lost = lost_options(wanted, (tree / ".config").read_text(encoding="utf-8"))
+    lost = lost_options(wanted, beneath.read_text(tree, ".config"))
     if not lost:
         return
     own = set(settings)
@@ -91,8 +92,8 @@ def lost_options(wanted: str, config: str) -> list[str]:
 
 def options_off(tree: Path) -> list[str]:
     """The options of congestion controls that a configured tree has and does not build."""
-    text = (tree / CCAS).read_text(encoding="utf-8")
-    config = (tree / ".config").read_text(encoding="utf-8").splitlines()
+    text = beneath.read_text(tree, CCAS)
+    config = beneath.read_text(tree, ".config").splitlines()
     there = [f"CONFIG_{option}" for option in re.findall(r"(?m)^config (TCP_CONG_\w+)", text)]
     return [option for option in there if f"{option}=y" not in config]
 
@@ -105,12 +106,10 @@ def _option_of(line: str) -> str:
 
 def _definitions(tree: Path, option: str) -> Iterator[tuple[str, str]]:
     """(file, text) of each place in a tree that defines an option."""
-    for path in sorted(tree.rglob("Kconfig*")):
-        if not path.is_file():
-            continue
-        text = path.read_text(encoding="utf-8", errors="replace")
+    for name in sorted(n for n in beneath.files(tree) if n.rpartition("/")[2].startswith("Kconfig")):
+        text = beneath.read_text(tree, name)
         for match in re.finditer(rf"(?m)^(?:menu)?config {option}\n((?:[ \t].*\n|\n)*)", text):
-            yield path.relative_to(tree).as_posix(), match[1]
+            yield name, match[1]
 
 
 def _depends(text: str) -> list[str]:

@@ -6,13 +6,13 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bbrlab.base.algorithms import TUTORIAL
 from bbrlab.base.errors import UserError
+from bbrlab.kernel import beneath
 from bbrlab.kernel.own import OwnCca, check_name, crash_message, own_name
 from bbrlab.kernel.probe import BootFailed, probe_kernel
 from bbrlab.kernel.sources import Located
@@ -36,7 +36,7 @@ def compile_with_own(
     scratch: Path,
     jobs: int,
     say: Say,
-) -> tuple[Path, dict[str, Any]]:
+) -> tuple[Path, Path, dict[str, Any]]:
     """Compile a kernel with the user's own algorithms and probe it.
 
     UserError naming the algorithm's file and, where there is one, the line: if its name is taken, it does not compile, it stops
@@ -52,7 +52,7 @@ def compile_with_own(
         say: gets one line per step.
 
     Returns:
-        The tree with the kernel in it, and the result of probe_kernel().
+        The tree in which it was compiled, the kernel, and the result of probe_kernel().
     """
     tree, log = scratch / "source", scratch.parent / f"{own_name(name, own)}.{key}.log"
     tree.mkdir()
@@ -62,7 +62,7 @@ def compile_with_own(
     ):
         for cca in own:
             check_name(cca, name, spec, registered)
-            if (built / PLACE / f"{cca.module}.c").exists():
+            if beneath.exists(built, f"{PLACE}/{cca.module}.c"):
                 raise UserError(
                     f"{cca.path}: the kernel's source has {PLACE}/{cca.module}.c already; give the file, and what it registers, "
                     "another name"
@@ -70,17 +70,19 @@ def compile_with_own(
         steps = Steps(own_name(name, own), tree, log, file, say)
         for cca in own:
             _try(steps, cca, built)
-        steps.run_unconfined("copy of the tree", ["cp", "-a", "--reflink=auto", f"{built}/.", "."])
+        copy = ["cp", "-dR", "--preserve=mode,timestamps", "--reflink=auto", ".", str(tree)]
+        steps.run("copy of the tree", copy, at=built)
     with open(log, "a", encoding="utf-8") as file:
         steps = Steps(own_name(name, own), tree, log, file, say)
-        (tree / ".version").unlink(missing_ok=True)  # the count of builds in this tree, which would show in the kernel
+        beneath.remove(tree, ".version")  # the count of builds in this tree, which would show in the kernel
         for cca in own:
-            (tree / PLACE / f"{cca.module}.c").write_text(cca.text, encoding="utf-8")
+            beneath.write(tree, f"{PLACE}/{cca.module}.c", cca.text.encode())
             _make(steps, cca, f"compile {cca.name}", make(spec, f"-j{jobs}", f"{PLACE}/{cca.module}.o"))
-        with open(tree / PLACE / "Makefile", "a", encoding="utf-8") as makefile:
-            makefile.write("".join(f"\nobj-y += {cca.module}.o\n" for cca in own))
+        more = "".join(f"\nobj-y += {cca.module}.o\n" for cca in own)
+        beneath.write(tree, f"{PLACE}/Makefile", beneath.read_bytes(tree, f"{PLACE}/Makefile") + more.encode())
         _link(steps, own, make(spec, f"-j{jobs}", TARGETS[spec.arch][0]))
-        image = tree / TARGETS[spec.arch][1]
+        image = scratch / "image"
+        beneath.copy(tree, TARGETS[spec.arch][1], image)
         before = len(steps.words())
         try:
             probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, own=True))
@@ -90,7 +92,7 @@ def compile_with_own(
         console = "\n".join(steps.words()[before:])
     for cca in own:
         _check_registered(cca, name, probe["ccas"], registered, console)
-    return tree, probe
+    return tree, image, probe
 
 
 def _try(steps: Steps, own: OwnCca, built: Path) -> None:
@@ -98,22 +100,24 @@ def _try(steps: Steps, own: OwnCca, built: Path) -> None:
     copied. Nothing is done if the tree does not record how a file was compiled."""
     if not (command := _command_like(built)):
         return
-    source = steps.tree / PLACE / f"{own.module}.c"
-    source.parent.mkdir(parents=True, exist_ok=True)
-    source.write_text(own.text, encoding="utf-8")
+    apart = Steps(steps.name, steps.tree.with_name("tried"), steps.log, steps.file, steps.say)
+    apart.tree.mkdir(exist_ok=True)
+    beneath.write(apart.tree, f"{PLACE}/{own.module}.c", own.text.encode())
+    source = apart.tree / PLACE / f"{own.module}.c"
     stem, words = command
     argv = [word.replace(stem, own.module) for word in words]
     argv += ["-iquote", PLACE, "-c", "-o", str(source.with_suffix(".o")), str(source)]
-    _make(steps, own, f"try {own.name}", argv, at=built)
-    shutil.rmtree(steps.tree / Path(PLACE).parts[0])
+    _make(apart, own, f"try {own.name}", argv, at=built)
 
 
 def _command_like(built: Path) -> tuple[str, list[str]] | None:
     """A file of PLACE that make compiled in a tree, and the command without input and output; None if there is no record."""
-    for record in sorted((built / PLACE).glob(".tcp_*.o.cmd")):
-        stem = record.name.removeprefix(".").removesuffix(".o.cmd")
-        with contextlib.suppress(OSError, ValueError):
-            line = record.read_text(encoding="utf-8").partition("\n")[0]
+    for record in sorted(beneath.files(built, PLACE)):
+        if not (named := re.fullmatch(rf"{PLACE}/\.(tcp_[^/]*)\.o\.cmd", record)):
+            continue
+        stem = named[1]
+        with contextlib.suppress(OSError, ValueError, UserError):
+            line = beneath.read_text(built, record).partition("\n")[0]
             words = shlex.split(line.partition(":=")[2].partition(" ; ")[0])
             end = ["-c", "-o", f"{PLACE}/{stem}.o", f"{PLACE}/{stem}.c"]
             if words[-len(end) :] == end:

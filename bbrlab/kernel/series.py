@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.locks import owned_folder, remove_abandoned
+from bbrlab.kernel import beneath
 from bbrlab.kernel.patch_files import AS_IT_SHOULD_BE, NOTHING, Part, parts_of
 from bbrlab.kernel.source_tree import SourceTree
 from bbrlab.kernel.sources import UNPACK_EXCLUDES
@@ -66,9 +67,7 @@ def apply_series(steps: Steps, tree: SourceTree, recipe: Recipe, identity: str) 
         tried = scratch / "files"
         tried.mkdir()
         for name in dict.fromkeys(touched):
-            if (original := tree.original(name)).is_file():
-                (tried / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(original, tried / name)
+            tree.copy_original(name, tried / name)
         apart = Steps(steps.name, tried, steps.log, steps.file, steps.say)
         begin = time.monotonic()
         for patch in before:
@@ -87,7 +86,7 @@ def _check_paths(path: Path, parts: list[Part], tree: SourceTree) -> None:
     """UserError for a patch that was made without "a/" and "b/"."""
     for part in parts:
         for name, inside in zip(part.named, part.files, strict=True):
-            if (tree.source / name).is_file() and not (tree.source / inside).exists():
+            if beneath.is_file(tree.source, name) and not beneath.exists(tree.source, inside):
                 raise UserError(f"{path}:{part.line}: names '{name}' without 'a/' or 'b/' before it; {AS_IT_SHOULD_BE}")
 
 
@@ -95,7 +94,7 @@ def _possible(parts: list[Part], tree: SourceTree, steps: Steps) -> list[Part]:
     """A patch without the parts on files that are not unpacked because nothing is compiled from them."""
     left = []
     for part in parts:
-        absent = [n for n in part.files if not tree.original(n).exists() and _is_left_out(n)]
+        absent = [n for n in part.files if _is_left_out(n) and not tree.has(n)]
         if part.files and len(absent) == len(part.files):
             steps.say(
                 f"kernel {steps.name}: {absent[0]} is not unpacked, since nothing is compiled from it: what a patch does to it is left out"

@@ -2,7 +2,8 @@
 
 build/source-trees/HASH has ``source``, the tree, and ``original``, the original versions of its changed files. Patches are
 tried on copies of the files that they touch; what they make of them is put into the tree only then, and only where it
-differs. So make compiles what is new, and the next try takes seconds to its first error. A tree goes when a kernel of
+differs. So make compiles what is new, and the next try takes seconds to its first error. What others' code made of a tree is of their
+kernel alone: each such kernel has a tree of its own. A tree goes when a kernel of
 config/kernels.yaml is made of it, or when it is none of the TREES_MAX that were used last; it may be removed at any time.
 """
 
@@ -11,14 +12,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bbrlab.base import files, paths
-from bbrlab.base.errors import UserError
-from bbrlab.base.locks import lock, owned_folder, remove_abandoned
+from bbrlab.base.locks import lock, owned_folder, remove_abandoned, remove_tree
+from bbrlab.kernel import beneath
 from bbrlab.kernel.sources import Located, Run
 
 TREES_MAX = 2  # some 700 MB each
@@ -40,21 +41,20 @@ class SourceTree:
 
     @property
     def source(self) -> Path:
-        """The tree itself."""
+        """The tree itself, in which only beneath.py and what is confined may work."""
         return self.folder / "source"
 
-    def at(self, name: str) -> Path:
-        """The path of a file of the tree, which need not exist. UserError if a link leads to it, perhaps out of the tree."""
-        path = self.source / name
-        if path.is_symlink() or not path.parent.resolve().is_relative_to(self.source.resolve()):
-            raise UserError(
-                f"{name}: this source has a symbolic link there, and what is behind it cannot be changed; patch another file"
-            )
-        return path
+    def has(self, name: str) -> bool:
+        """Whether there was anything of this name when the source was unpacked. UserError if a link leads to it."""
+        return (self._kept / name).exists() if name in self._touched() else beneath.exists(self.source, name)
 
-    def original(self, name: str) -> Path:
-        """A file as it was when the source was unpacked; there may be none."""
-        return self.folder / "original" / name if name in self._touched() else self.at(name)
+    def copy_original(self, name: str, to: Path) -> None:
+        """Copy a file as it was when the source was unpacked; nothing if there was none. UserError if a link is there, or leads to it,
+        perhaps out of the tree."""
+        changed = name in self._touched()
+        if (self._kept / name).is_file() if changed else beneath.is_file(self.source, name):
+            to.parent.mkdir(parents=True, exist_ok=True)
+            beneath.copy(self._kept if changed else self.source, name, to)
 
     def put(self, new: Path, names: Iterable[str]) -> None:
         """Make files of the tree what they are in another folder, and those that were changed before and are not named now what
@@ -62,26 +62,22 @@ class SourceTree:
         before = self._touched()
         wanted = set(names)
         for name in sorted(wanted - before):
-            if self.at(name).is_file():
-                kept = self.folder / "original" / name
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(self.at(name), kept)
+            self.copy_original(name, self._kept / name)
         files.write_json(self.folder / TOUCHED, sorted(before | wanted))
         for name in sorted(before | wanted):
-            self._put((new if name in wanted else self.folder / "original") / name, self.at(name))
+            self._put((new if name in wanted else self._kept) / name, name)
 
-    def _put(self, content: Path, place: Path) -> None:
+    def _put(self, content: Path, name: str) -> None:
         if not content.is_file():
-            place.unlink(missing_ok=True)
+            beneath.remove(self.source, name)
             return
         data = content.read_bytes()
-        if place.is_file() and place.read_bytes() == data:
-            return
-        place.parent.mkdir(parents=True, exist_ok=True)
-        aside = place.with_name(place.name + ".new")
-        aside.write_bytes(data)
-        shutil.copymode(content, aside)
-        aside.replace(place)
+        if not beneath.is_file(self.source, name) or beneath.read_bytes(self.source, name) != data:
+            beneath.write(self.source, name, data, stat.S_IMODE(content.stat().st_mode))
+
+    @property
+    def _kept(self) -> Path:
+        return self.folder / "original"
 
     def _touched(self) -> set[str]:
         file = self.folder / TOUCHED
@@ -89,17 +85,18 @@ class SourceTree:
 
 
 @contextlib.contextmanager
-def source_tree(source: Located, arch: str, run: Run, on_wait: Callable[[], None]) -> Iterator[SourceTree]:
+def source_tree(source: Located, arch: str, owner: str, run: Run, on_wait: Callable[[], None]) -> Iterator[SourceTree]:
     """Lock the tree of a source for the block, unpacked if needed. If the block moves it away, its folder is removed.
 
     Args:
         arch: as in kernels.yaml; each has its own tree.
+        owner: the kernel with others' code whose tree it is, "" for those of this project; each has its own.
         run: runs (step, command), for what unpacks.
         on_wait: called if another process has it.
     """
     parent = source_trees()
     parent.mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(f"{source.identity} {arch}".encode()).hexdigest()[:16]
+    name = hashlib.sha256(f"{source.identity} {arch} {owner}".encode()).hexdigest()[:16]
     folder = parent / name
     with lock(parent / f".{name}.lock", on_wait):
         remove_abandoned(parent, PREFIX)
@@ -109,16 +106,16 @@ def source_tree(source: Located, arch: str, run: Run, on_wait: Callable[[], None
             with owned_folder(parent, PREFIX) as scratch:
                 (scratch / "source").mkdir()
                 source.unpack(scratch / "source", run)
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
                 folder.mkdir()
                 (scratch / "source").rename(folder / "source")
-        shutil.rmtree(folder / "tmp", ignore_errors=True)  # of compilers that were killed
+        remove_tree(folder / "tmp")  # of compilers that were killed
         os.utime(folder)
         try:
             yield SourceTree(folder, there)
         finally:
             if not (folder / "source").is_dir():
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
 
 
 def _make_room(parent: Path, name: str) -> None:
@@ -126,7 +123,7 @@ def _make_room(parent: Path, name: str) -> None:
     others = sorted((p for p in parent.glob("[!.]*") if p.name != name), key=lambda p: p.stat().st_mtime, reverse=True)
     for folder in others[TREES_MAX - 1 :]:
         with contextlib.suppress(_InUseError), lock(parent / f".{folder.name}.lock", _refuse):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
 
 
 class _InUseError(Exception):

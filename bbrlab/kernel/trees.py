@@ -16,6 +16,7 @@ from typing import Any
 
 from bbrlab.base import files, paths
 from bbrlab.base.locks import lock
+from bbrlab.kernel import beneath
 from bbrlab.kernel.compile import compiled
 from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import KernelSpec
@@ -24,7 +25,7 @@ from bbrlab.kernel.steps import Say
 # Three quarters of a tree's files are of drivers and machines that the guest has not.
 PRUNED = ("arch", "crypto", "drivers", "fs", "samples", "sound")
 GUESTS_MACHINES = ("arch/um/", "arch/x86/")
-PRUNED_SUFFIXES = {".c", ".h", ".S", ".dts", ".dtsi", ".rs"}
+PRUNED_SUFFIXES = (".c", ".h", ".S", ".dts", ".dtsi", ".rs")
 
 
 def trees_folder() -> Path:
@@ -58,7 +59,7 @@ def built_tree(
             say(
                 f"kernel {name}: its tree is built once, which takes minutes; from then on one's own algorithms take seconds"
             )
-            with compiled(name, spec, source, folder.with_name(f"{name}.log"), jobs, say) as (tree, probe):
+            with compiled(name, spec, source, folder.with_name(f"{name}.log"), jobs, say) as (tree, _, probe):
                 keep_tree(tree, name, key, probe["ccas"], say)
 
 
@@ -95,14 +96,14 @@ def _put(tree: Path, new: Path, folder: Path, key: str, registered: list[str]) -
 def prune(tree: Path) -> None:
     """Remove source files from which nothing was compiled, in the folders that have most of them."""
     used: set[str] = set()
-    for record in tree.rglob(".*.cmd"):  # what make was told that a file depends on
-        names = re.findall(r"[\w./,+-]+\.[chS]\b", record.read_text(encoding="utf-8", errors="replace"))
-        used |= {posixpath.normpath(name) for name in names}  # "../x.h" beside a file is one of the folder above
+    for record in beneath.files(tree):
+        if re.search(r"(^|/)\.[^/]*\.cmd$", record):  # what make was told that a file depends on
+            names = re.findall(r"[\w./,+-]+\.[chS]\b", beneath.read_text(tree, record))
+            used |= {posixpath.normpath(name) for name in names}  # "../x.h" beside a file is one of the folder above
     for top in PRUNED:
-        for path in (tree / top).rglob("*"):
-            place = path.relative_to(tree).as_posix()
-            if path.suffix in PRUNED_SUFFIXES and place not in used and not place.startswith(GUESTS_MACHINES):
-                path.unlink()
+        for place in beneath.files(tree, top):
+            if place.endswith(PRUNED_SUFFIXES) and place not in used and not place.startswith(GUESTS_MACHINES):
+                beneath.remove(tree, place)
 
 
 def _read(folder: Path) -> dict[str, Any] | None:

@@ -644,6 +644,21 @@ def test_a_tree_without_the_algorithm_is_told_before_it_is_compiled(small_linux,
 
 
 @pytest.mark.compiles
+def test_what_others_code_left_in_a_tree_is_in_no_other_kernel(small_linux, tmp_path):
+    """Its Makefile may change files that no patch names. The lab's own kernels, and other people's, are made of a tree without them."""
+    theirs = "--- a/Makefile\n+++ b/Makefile\n@@ -9,2 +9,3 @@\n allnoconfig:\n+\techo theirs >> net/ipv4/tcp_cubic.c\n \tcp $(KCONFIG_ALLCONFIG) .config\n"
+    first = build_kernel("theirs", 1, lambda text: None, spec=own_of(tmp_path, theirs))
+    assert Path(first.image).read_text() == TEN + TEN + "theirs\n"
+    ours = build_kernel("ours", 1, lambda text: None, spec=own_of(tmp_path, PATCH))
+    assert Path(ours.image).read_text() == TEN.replace("five", "-- five") + TEN
+    plain = find_spec("mainline-6.12")[1].model_copy(
+        update={"patches": [], "host_patches": [], "names": {"bbr1": "bbr"}}
+    )
+    labs = build_kernel("mainline-6.12", 1, lambda text: None, spec=plain)
+    assert Path(labs.image).read_text() == TEN + TEN and not labs.foreign
+
+
+@pytest.mark.compiles
 def test_trees_are_few(small_linux, tmp_path):
     """Of those that were used least lately the oldest goes; one that somebody uses stays."""
     parent = source_tree.source_trees()
