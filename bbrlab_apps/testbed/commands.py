@@ -67,18 +67,19 @@ def beside(
         _run(estimate, scenario, folder, overrides, seeds, jobs or all_cores(), kernel)
 
 
-def _algorithms(overrides: dict[str, Any]) -> list[str]:
-    """What ``--set flows.N.cca=`` says, in the order of the groups: those that come before the first one without are taken."""
-    ccas: list[str] = []
-    while isinstance(cca := overrides.get(f"flows.{len(ccas)}.cca"), str):
-        ccas.append(cca)
-    return ccas
+def _algorithms(overrides: dict[str, Any]) -> dict[str, str]:
+    """What ``--set flows.N.cca=`` says, by the group's name flows.N."""
+    return {
+        path.removesuffix(".cca"): cca
+        for path, cca in overrides.items()
+        if re.fullmatch(r"flows\.\d+\.cca", path) and isinstance(cca, str)
+    }
 
 
 def _check_used(overrides: dict[str, Any], estimate: Estimate) -> None:
     """That what ``--set`` says is in the scenario that is written: the algorithms are, the rest is of runs."""
-    written = {f"flows.{i}.cca" for i in range(len(estimate.groups))}
-    if unused := [path for path in overrides if path not in written]:
+    written = {f"flows.{i}.cca": group.cca for i, group in enumerate(estimate.groups)}
+    if unused := [path for path, value in overrides.items() if written.get(path) != value]:
         raise UserError(
             f"--set {unused[0]}: has no effect with --no-run; edit the scenario that is written, or give it to bbrlab sweep"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -89,15 +89,15 @@ class Estimate:
     assumed: list[str] = field(default_factory=list)  # what no file says
 
 
-def estimate_from(recordings: Sequence[Recording], ccas: Sequence[str] = ()) -> Estimate:
+def estimate_from(recordings: Sequence[Recording], ccas: Mapping[str, str] | None = None) -> Estimate:
     """What recordings look like. UserError if no file has an RTT, or a flow has an algorithm that the lab lacks.
 
     Args:
-        ccas: algorithms that the groups have, in their order, in place of what they look like; empty: what they look like.
+        ccas: algorithms of groups in place of what they look like, by the groups' names (``flows.1``).
     """
     estimate = Estimate([], math.nan, False, math.nan, math.nan, 0.0, IP_VERSION, math.nan, (math.nan, math.nan))
     groups = _groups(recordings, estimate)
-    groups = [_with_algorithm(g, i, estimate, ccas[i] if i < len(ccas) else "") for i, g in enumerate(groups)]
+    groups = [_with_algorithm(g, i, estimate, (ccas or {}).get(f"flows.{i}", "")) for i, g in enumerate(groups)]
     end_s = max(at + flow.end_s for at, flow in _on_one_clock(recordings))
     groups = [replace(g, stop_s=g.stop_s if g.stop_s and g.stop_s < 0.98 * end_s else None) for g in groups]
     begin_s = max((g.start_s for g in groups if g.start_s < end_s / 2), default=0.0)

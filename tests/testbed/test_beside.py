@@ -359,7 +359,7 @@ def test_an_algorithm_that_the_lab_lacks(here):
     path = put("x.json", made.iperf3([made.flow("cubic")], "vegas"))
     with pytest.raises(UserError, match=r"'vegas', which the lab lacks .* --set flows.0.cca=cubic"):
         look(path)
-    assert look(path, ccas=["cubic"]).groups[0].cca == "cubic"
+    assert look(path, ccas={"flows.0": "cubic"}).groups[0].cca == "cubic"
 
 
 def test_the_command(lab, here, monkeypatch):
@@ -403,10 +403,17 @@ def test_a_folder_without_a_name(here, out):
     assert isinstance(done.exception, UserError) and f"--out {out}: give a folder" in str(done.exception)
 
 
-@pytest.mark.parametrize("path", ["network.rtt_ms=20", "flows.1.cca=cubic"])
+@pytest.mark.parametrize("path", ["network.rtt_ms=20", "flows.1.cca=cubic", "flows.0.cca=[bbr1, bbr3]"])
 def test_what_a_run_would_have_is_refused_without_one(here, path):
-    done = beside(put("x.json", made.iperf3([FLOW], "bbr3")), "--no-run", "--set", path, "--set", "flows.0.cca=bbr2")
+    done = beside(put("x.json", made.iperf3([FLOW], "bbr3")), "--no-run", "--set", "flows.0.cca=bbr2", "--set", path)
     assert isinstance(done.exception, UserError) and "has no effect with --no-run" in str(done.exception)
+
+
+def test_an_algorithm_is_set_for_any_group(here):
+    one, two = (put(f"{cca}.json", made.iperf3([made.flow(cca, rate_mbit=20)], cca)) for cca in ("cubic", "reno"))
+    done = beside(one, two, "--no-run", "--set", "flows.1.cca=bbr3")
+    assert done.exit_code == 0, done.output
+    assert [f.cca for f in load_scenario(Path("cubic.yaml")).flows] == ["cubic", "bbr3"]
 
 
 def test_without_a_run(lab, here, monkeypatch):
