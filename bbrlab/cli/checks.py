@@ -62,15 +62,24 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check files that people write, claims against the scenarios, without running anything."""
-    checked = _claims_in([path for path in scenarios if path.name == CLAIMS_FILE])
-    checked += [_checked(path) for path in scenarios if path.name != CLAIMS_FILE]
-    if as_json:
+    claims = [path for path in scenarios if path.name == CLAIMS_FILE]
+    looks: list[Callable[[], list[dict[str, Any]]]] = [lambda: _claims_in(claims)]
+    looks += [partial(_checked, path) for path in scenarios if path.name != CLAIMS_FILE]
+    checked: list[dict[str, Any]] = []
+    wrong: list[str] = []
+    for look in looks:
+        try:
+            checked += look()
+        except UserError as error:
+            wrong.append(str(error))
+    if as_json and not wrong:
         print_json(checked)
-        return
-    for one in checked:
+    for one in checked if not as_json else ():
         typer.echo(f"{one['file']}: {SENTENCES[one['kind']].format_map(one)}")
         for note in one.get("notes", []):
             typer.echo(f"  note: {note}")
+    if wrong:
+        raise UserError("\n".join(wrong))
 
 
 def _claims_in(files: list[Path]) -> list[dict[str, Any]]:
@@ -97,7 +106,11 @@ SENTENCES = {
 }
 
 
-def _checked(path: Path) -> dict[str, Any]:
+def _checked(path: Path) -> list[dict[str, Any]]:
+    return [_content_of(path)]
+
+
+def _content_of(path: Path) -> dict[str, Any]:
     """What is in a file that is no claims.yaml. UserError, which says what kind of file it was taken for."""
     kind = _kind_of(path)
     result: dict[str, Any] = {"file": path, "kind": kind}

@@ -39,10 +39,10 @@ def content_of(estimate: Estimate, name: str) -> dict[str, Any]:
         flow: dict[str, Any] = {"cca": group.cca}
         if len(group.flows) > 1:
             flow["count"] = len(group.flows)
-        if group.start_s:
-            flow["start_s"] = group.start_s
-        if group.stop_s is not None:
-            flow["stop_s"] = round(group.stop_s, 1)
+        if group.lab_start_s:
+            flow["start_s"] = group.lab_start_s
+        if group.lab_stop_s is not None:
+            flow["stop_s"] = group.lab_stop_s
         if estimate.own_rtts:
             flow["rtt_ms"] = _rtt(group.rtt_ms)
         if group.reverse:

@@ -81,7 +81,8 @@ def draw(estimate: Estimate, runs: Sequence[RunSource]) -> Figure:
         _curves(g.flows, clock_of(g), bin_s, name, TESTBED, -1) for g, name in zip(estimate.groups, names, strict=True)
     ]
     for number, run in enumerate(runs):
-        parts += [_curves(flows, 0.0, bin_s, names[i], LAB, number) for i, flows in _flows_of(run).items()]
+        at = -_first_data_s(run)
+        parts += [_curves(flows, at, bin_s, names[i], LAB, number) for i, flows in _flows_of(run).items()]
     table = pd.concat(parts, ignore_index=True)
     colours = {name: group_colour([g.cca for g in estimate.groups], i) for i, name in enumerate(names)}
     figure, grid = plt.subplots(2, 1, figsize=(10.5, 6.6), sharex=True, layout="constrained")
@@ -119,8 +120,14 @@ def _curves(flows: Sequence[Flow], at: float, bin_s: float, group: str, who: str
 
 
 def _binned(times: pd.Series[float], values: pd.Series[float], bin_s: float) -> pd.DataFrame:
-    means = values.groupby((times / bin_s).astype(int)).mean()
+    means = values.groupby(np.floor(times / bin_s)).mean()
     return pd.DataFrame({"time_s": (means.index.to_numpy() + 0.5) * bin_s, "value": means.to_numpy(), "metric": "rtt"})
+
+
+def _first_data_s(run: RunSource) -> float:
+    """When a run's first data left, with which the files' clock begins."""
+    begins = [GROUP["first_data_s"].of_group(group) for group in run.summary["groups"]]
+    return min((s for s in begins if s is not None), default=0.0)
 
 
 def _flows_of(run: RunSource) -> dict[int, list[Flow]]:

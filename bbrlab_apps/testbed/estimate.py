@@ -21,6 +21,8 @@ from bbrlab.scenario.frames import (
     PAYLOAD_BYTES,
     TCP_HEADER_BYTES,
 )
+from bbrlab.scenario.schema import MAX_STREAMS
+from bbrlab.scenario.windows import CONTROL_RTTS
 from bbrlab_apps.testbed.fingerprint import (
     CUTS,
     FINE_S,
@@ -64,11 +66,14 @@ class Group:
     recording: Recording
     flows: list[Flow]
     cca: str  # of the lab
-    # start_s, stop_s: on the clock of all files; stop_s is None where they last to the end
+    # start_s, stop_s: of their data, on the clock of all files; stop_s is None where they last to the end
     start_s: float
     stop_s: float | None
     reverse: bool
     rtt_ms: float  # the smallest that there was; NaN if no file says
+    # The same in the lab, on whose clock iperf3 starts and stops
+    lab_start_s: float = 0.0
+    lab_stop_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,7 @@ def estimate_from(recordings: Sequence[Recording], ccas: Mapping[str, str] | Non
         raise UserError(f"the files are of {end_s:.3g} s: at least 2 s are needed to say anything")
     estimate.contradictions.extend(_named_in_vain(recordings, groups))
     estimate = _rtt(estimate, recordings)
+    estimate = _on_the_labs_clock(estimate)
     estimate = _ip_version(estimate)
     estimate, is_full = _rate(estimate, recordings)
     estimate = _buffer_and_loss(estimate, is_full)
@@ -205,6 +211,30 @@ def _rtt(estimate: Estimate, recordings: Sequence[Recording]) -> Estimate:
             if said_ms > max(rtts_ms) or kernels:
                 estimate.contradictions.append(f"{one.file}: {words}, and {how.split(',')[0]} is {min(rtts_ms):.3g} ms")
     return replace(estimate, rtt_ms=smallest, own_rtts=own)
+
+
+def _on_the_labs_clock(estimate: Estimate) -> Estimate:
+    """When iperf3 has to start in the lab so that data begin as far apart as in the files: it first opens connections, each in a
+    round trip through the queue that there is then."""
+    rtts_ms = [_first_rtt_ms(g, g.rtt_ms if estimate.own_rtts else estimate.rtt_ms) for g in estimate.groups]
+    rounds = [CONTROL_RTTS + min(len(g.flows), MAX_STREAMS) for g in estimate.groups]
+    takes_s = [n * rtt_ms * 1e-3 for n, rtt_ms in zip(rounds, rtts_ms, strict=True)]
+    ahead_s = min(t for g, t in zip(estimate.groups, takes_s, strict=True) if not g.start_s)
+    groups = []
+    for i, g in enumerate(estimate.groups):
+        start_s = max(0.0, round(g.start_s + ahead_s - takes_s[i], 1)) if g.start_s else 0.0
+        stop_s = None if g.stop_s is None else round(min(g.stop_s + ahead_s, estimate.duration_s), 1)
+        groups.append(replace(g, lab_start_s=start_s, lab_stop_s=stop_s))
+        if g.start_s:
+            how = f"for data at {g.start_s:g} s: iperf3 first takes {rounds[i]} RTTs, of {rtts_ms[i]:.3g} ms then; the clock begins {ahead_s:.2g} s before the first data"
+            estimate.findings.append(Finding(f"flows.{i}", f"start_s {start_s:g}", how))
+    return replace(estimate, groups=groups)
+
+
+def _first_rtt_ms(group: Group, base_ms: float) -> float:
+    """The RTT when a group begins: what the files say of late ones, and that of an empty path for the first."""
+    first = [float(f.samples["rtt_ms"].bfill().iloc[0]) for f in group.flows]
+    return float(np.mean(first)) if group.start_s and all(map(is_there, first)) else base_ms
 
 
 def _ip_version(estimate: Estimate) -> Estimate:

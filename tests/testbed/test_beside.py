@@ -16,13 +16,17 @@ from typer.testing import CliRunner
 
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.messages import validate
+from bbrlab_apps.study.sources import RunSource
 from bbrlab_apps.testbed.as_scenario import text_of
+from bbrlab_apps.testbed.draw import draw
 from bbrlab_apps.testbed.estimate import Estimate, estimate_from
 from bbrlab_apps.testbed.read import BYTES_MAX, read_files
 from tests.conftest import scenario_dict
+from tests.made_up_runs import made_up_run
 from tests.testbed import made_up_testbed as made
 
 FLOW = made.flow("bbr3")
@@ -120,12 +124,36 @@ def test_parallel_streams_are_one_group_and_late_ones_another(here):
     late = put("b.json", made.iperf3([made.flow("bbr1", rate_mbit=9, start_s=10, seconds=30)], "bbr"))
     estimate = look(first, late)
     content = load_scenario(put("s.yaml", text_of(estimate, "s")))
-    assert [(f.cca, f.count, f.start_s) for f in content.flows] == [("cubic", 4, 0), ("bbr1", 1, 10)]
+    assert [(f.cca, f.count, f.start_s) for f in content.flows] == [("cubic", 4, 0), ("bbr1", 1, 10.1)]
     assert (
         content.flows[0].stop_s is None
         and content.duration_s == 40
         and content.window_s == pytest.approx([16, 39.9], abs=0.2)
     )
+
+
+def test_data_of_a_late_flow_begin_when_they_did(here):
+    """iperf3 opens its connections through the queue that there is then."""
+    late = made.flow("bbr1", rate_mbit=9, start_s=10, seconds=20)
+    late.loc[:2, "rtt_ms"] = 240
+    first = put("a.json", made.iperf3([made.flow("cubic", rate_mbit=36)], "cubic"))
+    estimate = look(first, put("b.json", made.iperf3([late], "bbr")))
+    flow = load_scenario(put("s.yaml", text_of(estimate, "s"))).flows[1]
+    assert flow.start_s == pytest.approx(10 + 5 * 0.04 - 5 * 0.24) and flow.stop_s == pytest.approx(30.1, abs=0.05)
+    assert "for data at 10 s: iperf3 first takes 5 RTTs, of 240 ms then" in " ".join(f.evidence for f in estimate.findings)
+
+
+def test_a_run_is_drawn_from_its_first_data(here):
+    estimate = look(put("x.json", made.iperf3([FLOW], "bbr3")))
+    folder = made_up_run(base_point(load_scenario(put("s.yaml", text_of(estimate, "s")))), 1, here / "run")
+    begins = []
+    for first_s in (None, 5.0):
+        summary = json.loads((folder / "summary.json").read_text())
+        summary["groups"][0]["first_data_s"] = first_s
+        (folder / "summary.json").write_text(json.dumps(summary))
+        lines = draw(estimate, [RunSource("seed 1", RunFolder(folder))]).axes[0].get_lines()
+        begins.append(min(float(np.min(line.get_xdata())) for line in lines if line.is_dashed() and len(line.get_xdata())))
+    assert begins[1] == pytest.approx(begins[0] - 5, abs=0.5)
 
 
 def test_reverse_flows_and_rtts_of_their_own(here):
