@@ -124,6 +124,17 @@ def test_each_kind_of_file_is_checked_as_what_it_is(path, said):
     assert bbrlab("check", str(paths.ROOT / path)).startswith(f"{paths.ROOT / path}: {said}")
 
 
+def test_of_several_files_each_is_checked(tmp_path):
+    good, bad, worse = tmp_path / "good.yaml", tmp_path / "bad.yaml", tmp_path / "table.csv"
+    good.write_text(SCENARIO)
+    bad.write_text(SCENARIO.replace("duration_s", "duration"))
+    worse.write_text("a,b\n1,2\n")
+    done = CliRunner().invoke(app, ["check", *map(str, (bad, good, worse))])
+    assert isinstance(done.exception, UserError) and done.stdout.startswith(f"{good}: mine, 1 points")
+    assert f"{bad}:1: " in str(done.exception) and f"\n{worse}: " in str(done.exception)
+    assert not CliRunner().invoke(app, ["check", "--json", *map(str, (bad, good))]).stdout
+
+
 def test_a_scenario_of_no_paper_has_its_name_alone(tmp_path):
     mine = tmp_path / "mine.yaml"
     text = (paths.SCENARIOS / "tang" / "fig2.yaml").read_text(encoding="utf-8")
