@@ -287,6 +287,13 @@ def test_two_runs_side_by_side(made, tmp_path):
     assert [field["name"] for field in told["fields"]] == ["network.buffer.bdp"]
 
 
+def test_a_parameter_that_one_run_does_not_set_has_its_default(made):
+    flows = [{"cca": "bbr3", "params": {"headroom": False}}, {"cca": "cubic"}]
+    output = CliRunner().invoke(app, ["compare", run_folder(made()), run_folder(made("exp2", flows=flows))]).output
+    assert "flows.0.params.headroom default False" in {" ".join(line.split()) for line in output.splitlines()}
+    assert "bbr_parameters.md" in output
+
+
 def test_a_run_is_equal_to_its_copy(made, tmp_path):
     study = made()
     copy = made_up_run(study.runs[0].point, 1, tmp_path / "copy")

@@ -81,8 +81,10 @@ def _show(one: str, two: str, fields: Sequence[Field], numbers: Sequence[Number]
         for head in ("field", one, two):
             table.add_column(head, overflow="fold")
         for field in fields:
-            table.add_row(field.name, _word(field.one), _word(field.two))
+            table.add_row(field.name, _value(field, field.one), _value(field, field.two))
         console.print(table)
+        if any(_of_algorithm(field) and None in (field.one, field.two) for field in fields):
+            console.print("default: the algorithm's own, of its profile (docs/reference/bbr_parameters.md)", highlight=False)
     else:
         console.print("The two runs are of the same scenario, seed, kernel and commit.", highlight=False)
     table = Table(box=None, pad_edge=False)
@@ -98,8 +100,15 @@ def _show(one: str, two: str, fields: Sequence[Field], numbers: Sequence[Number]
     console.print(table)
 
 
-def _word(value: Any) -> str:
-    return "-" if value is None else str(value)
+def _value(field: Field, value: Any) -> str:
+    if value is not None:
+        return str(value)
+    return "default" if _of_algorithm(field) else "-"
+
+
+def _of_algorithm(field: Field) -> bool:
+    """Whether it is an algorithm's parameter: without a value in the scenario it has the algorithm's own."""
+    return ".params." in field.name
 
 
 def _number(value: float | None) -> str:
