@@ -118,7 +118,18 @@ def test_check_tells_of_flows_that_are_there_for_a_part_of_the_window(flow, note
 
 
 def test_check_knows_the_kernels_parameters(tmp_path, monkeypatch):
-    kernel = Kernel("lab-6.12", "6", "b", "k", "i", {"bbr1": "bbr", "bbr3": "bbr3"}, {"bbr": ["gain", "counters_start"]}, "s", "c", 1.0)
+    kernel = Kernel(
+        "lab-6.12",
+        "6",
+        "b",
+        "k",
+        "i",
+        {"bbr1": "bbr", "bbr3": "bbr3"},
+        {"bbr": ["gain", "counters_start"]},
+        "s",
+        "c",
+        1.0,
+    )
     monkeypatch.setattr(built, "get_kernel", lambda: kernel)
     file = tmp_path / "mine.yaml"
     file.write_text(ONE_FLOW % "bbr1" + "trials: 1\n")

@@ -140,7 +140,9 @@ def test_data_of_a_late_flow_begin_when_they_did(here):
     estimate = look(first, put("b.json", made.iperf3([late], "bbr")))
     flow = load_scenario(put("s.yaml", text_of(estimate, "s"))).flows[1]
     assert flow.start_s == pytest.approx(10 + 5 * 0.04 - 5 * 0.24) and flow.stop_s == pytest.approx(30.1, abs=0.05)
-    assert "for data at 10 s: iperf3 first takes 5 RTTs, of 240 ms then" in " ".join(f.evidence for f in estimate.findings)
+    assert "for data at 10 s: iperf3 first takes 5 RTTs, of 240 ms then" in " ".join(
+        f.evidence for f in estimate.findings
+    )
 
 
 def test_a_run_is_drawn_from_its_first_data(here):
@@ -152,7 +154,9 @@ def test_a_run_is_drawn_from_its_first_data(here):
         summary["groups"][0]["first_data_s"] = first_s
         (folder / "summary.json").write_text(json.dumps(summary))
         lines = draw(estimate, [RunSource("seed 1", RunFolder(folder))]).axes[0].get_lines()
-        begins.append(min(float(np.min(line.get_xdata())) for line in lines if line.is_dashed() and len(line.get_xdata())))
+        begins.append(
+            min(float(np.min(line.get_xdata())) for line in lines if line.is_dashed() and len(line.get_xdata()))
+        )
     assert begins[1] == pytest.approx(begins[0] - 5, abs=0.5)
 
 

@@ -84,7 +84,9 @@ def _show(one: str, two: str, fields: Sequence[Field], numbers: Sequence[Number]
             table.add_row(field.name, _value(field, field.one), _value(field, field.two))
         console.print(table)
         if any(_of_algorithm(field) and None in (field.one, field.two) for field in fields):
-            console.print("default: the algorithm's own, of its profile (docs/reference/bbr_parameters.md)", highlight=False)
+            console.print(
+                "default: the algorithm's own, of its profile (docs/reference/bbr_parameters.md)", highlight=False
+            )
     else:
         console.print("The two runs are of the same scenario, seed, kernel and commit.", highlight=False)
     table = Table(box=None, pad_edge=False)
