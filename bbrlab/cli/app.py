@@ -42,8 +42,20 @@ OTHER_NAMES = {
 }
 
 
-class Sections(TyperGroup):
-    """The commands by SECTIONS, each with its whole first sentence."""
+class Commands(TyperGroup):
+    """Commands, listed each with its whole first sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list."""
+        self._write(formatter, "Commands", [name for name in self.list_commands(ctx) if not self.commands[name].hidden])
+
+    def _write(self, formatter: Any, title: str, names: Iterable[str]) -> None:
+        with formatter.section(title):
+            formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=200)) for name in names])
+
+
+class Sections(Commands):
+    """The commands by SECTIONS."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called so. For one that there is not, those that are listed may have been meant, never a hidden one."""
@@ -60,15 +72,16 @@ class Sections(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the lists."""
         for title, names in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=200)) for name in names])
+            self._write(formatter, title, names)
 
 
 app = typer.Typer(cls=Sections, suggest_commands=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="TCP BBR experiments on a real Linux kernel in virtual time.")  # fmt: skip
-kernel_app = typer.Typer(no_args_is_help=True, help="Build and list guest kernels.")
-cache_app = typer.Typer(no_args_is_help=True, help="Look at and prune the cache of runs that campaigns share.")
-model_app = typer.Typer(no_args_is_help=True, help="What the models predict for a scenario.")
+kernel_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Build and list guest kernels.")
+cache_app = typer.Typer(
+    cls=Commands, no_args_is_help=True, help="Look at and prune the cache of runs that campaigns share."
+)
+model_app = typer.Typer(cls=Commands, no_args_is_help=True, help="What the models predict for a scenario.")
 EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_BUG = 1, 2, 4, 70
 # Every code that ``bbrlab`` ends with, for docs/reference/command_line.md.
 EXITS = {

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from bbrlab.cli.app import AsJson, print_json
+from bbrlab.cli.app import AsJson, Commands, print_json
 
-container_app = typer.Typer(no_args_is_help=True, help="Build the image that has all of bbrlab in it.")
+container_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Build the image that has all of bbrlab in it.")
 BuilderName = Annotated[
     str | None,
     typer.Option(

@@ -17,7 +17,7 @@ import typer
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.base.workers import workers
-from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, Commands, all_cores, app, at_once, print_json
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
 from bbrlab.cli.preflight import check_file
 
@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 course_app = typer.Typer(
-    no_args_is_help=True, help="A course beside others' systems: a Gradescope autograder, grades for Canvas and Moodle."
+    cls=Commands,
+    no_args_is_help=True,
+    help="A course beside others' systems: a Gradescope autograder, grades for Canvas and Moodle.",
 )
-assignment_app = typer.Typer(no_args_is_help=True, help="For students: check a submission before handing it in.")
+assignment_app = typer.Typer(
+    cls=Commands, no_args_is_help=True, help="For students: check a submission before handing it in."
+)
 RubricFile = Annotated[Path, typer.Option("--rubric", metavar="RUBRIC.yaml", help="The assignment, and its points.")]  # fmt: skip
 
 

@@ -244,8 +244,11 @@ def test_help_lists_every_command_with_its_whole_first_sentence():
     root = typer.main.get_command(app)
     listed = [name for names in SECTIONS.values() for name in names]
     assert sorted(listed) == sorted(name for name, command in root.commands.items() if not command.hidden)
+    groups = [name for name, command in root.commands.items() if hasattr(command, "commands")]
+    for words in ([], *([group] for group in groups)):
+        done = CliRunner().invoke(app, [*words, "--help"])
+        assert done.exit_code == 0 and "..." not in done.output.replace("COMMAND [ARGS]...", ""), done.output
     done = CliRunner().invoke(app, ["--help"])
-    assert done.exit_code == 0 and "..." not in done.output.replace("COMMAND [ARGS]...", "")
     assert done.output.index("run ") < done.output.index("artifact ")
 
 
