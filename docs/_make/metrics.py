@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,13 +15,23 @@ from docs._make.marks import page
 PAGE = paths.ROOT / "docs/reference/results.md"
 
 
+# What the page says once, above the tables.
+PERCENTILES = re.compile(r"[,;]? ?linear between samples \(NumPy's default, method 7 of Hyndman and Fan 1996\)")
+LONG = 50  # a definition that another metric has, too, is told once
+
+
 def _rows(metrics: Mapping[str, Metric]) -> list[str]:
     rows = ["| column | unit | meaning | definition | source |", "|---|---|---|---|---|"]
+    told: dict[str, str] = {}
     for m in metrics.values():
         over = f" (over how many: `{m.over}`)" if m.over else ""
         since = f"; since {m.since}, null in older results" if m.since else ""
         since = "; only in results that have one" if m.sometimes else since
-        rows.append(f"| `{m.name}` | {m.unit} | {m.meaning}{over} | {m.definition}{since} | {m.source} |")
+        definition = PERCENTILES.sub("", m.definition)
+        first = told.setdefault(definition, m.name)
+        if first != m.name and len(definition) > LONG:
+            definition = f"as `{first}`"
+        rows.append(f"| `{m.name}` | {m.unit} | {m.meaning}{over} | {definition}{since} | {m.source} |")
     return rows
 
 
