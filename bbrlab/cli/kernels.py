@@ -107,18 +107,20 @@ def _own_entry(
         patches=[str(path) for path in patch_paths],
         options=_pairs("--option", options, "CONFIG_IPV6=y"),
         names=_pairs("--names", [pair for word in names for pair in word.split(",")], "bbr3=bbr"),
-        source=head_of(source) if source else None,
     )
-    before = read_users().get(name)
-    if before is not None and before != entry:
-        raise UserError(
-            f"--name {name}: is taken: {users_file()} has another kernel of this name; give another, or change or remove that entry there"
-        )
     shipped = load_specs(paths.CONFIG / "kernels.yaml")
     if name in shipped.kernels:
         raise UserError(f"--name {name}: is taken: config/kernels.yaml has a kernel of this name; give another")
     if on not in shipped.kernels:
         raise UserError(f"--on {on}: config/kernels.yaml has no such kernel; it has {', '.join(shipped.kernels)}")
+    if source:  # which may take a minute
+        found = head_of(source, say=lambda text: typer.echo(f"kernel {name}: {text}"))
+        entry = entry.model_copy(update={"source": found})
+    before = read_users().get(name)
+    if before is not None and before != entry:
+        raise UserError(
+            f"--name {name}: is taken: {users_file()} has another kernel of this name; give another, or change or remove that entry there"
+        )
     prepare_users_file()
     return name, entry, own_spec(name, entry, shipped)
 

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,21 +102,42 @@ def locate(source: Source, *, fetch: bool, say: Callable[[str], None] = lambda t
     return _debian(source.debian) if source.debian else _git(source, fetch, say)
 
 
-def head_of(folder: Path) -> Source:
-    """The current commit of a Git repository on this machine. UserError if the folder is none, or its checked-out files differ
-    from the commit."""
-    where = ("-C", str(folder))
-    head = _git_call(*where, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") if folder.is_dir() else None
-    if head is None or head.returncode:
+def head_of(folder: Path, say: Callable[[str], None] = lambda text: None) -> Source:
+    """The current commit of a Git repository on this machine, which is fetched. UserError if the folder is none, or its checked-out
+    files differ from the commit.
+
+    The repository may be anybody's, and its configuration names programs that Git would start (core.fsmonitor, filters): it is only
+    fetched from, for which Git reads none of that, and compared by the repository into which it was fetched.
+    """
+    where = str(folder.absolute())
+    repository = _repository(where)
+    # Not by the repository that this command may have been started in: that may be the one.
+    told = _git_call(f"--git-dir={repository}", "ls-remote", where, "HEAD") if folder.is_dir() else None
+    if told is None or told.returncode or not told.stdout:
         raise UserError(
             f"--source {folder}: is no Git repository with a commit; in a folder of sources: git init, git add -A, git commit -m source"
         )
-    changed = _git_call(*where, "status", "--porcelain", "--untracked-files=no").stdout
-    if changed:
+    source = Source(git=where, commit=told.stdout.split()[0])
+    locate(source, fetch=True, say=say)
+    if (folder / ".git").exists() and (changed := _changed(repository, folder, source.commit or "")):
         raise UserError(
-            f"--source {folder}: {changed.split()[1]} differs from the commit that is checked out; commit it, or give the change as --patch"
+            f"--source {folder}: {changed} differs from the commit that is checked out; commit it, or give the change as --patch"
         )
-    return Source(git=str(folder.absolute()), commit=head.stdout.strip())
+    return source
+
+
+def _changed(repository: Path, folder: Path, commit: str) -> str:
+    """The first file of a commit in a repository of ours that is another one in a folder; "" if none is."""
+    with tempfile.TemporaryDirectory() as temporary:
+        index = Path(temporary) / "index"
+
+        def call(*arguments: str) -> str:
+            settings = [f"--git-dir={repository}", f"--work-tree={folder}", "-c", "core.fileMode=false"]
+            return _git_call(*settings, *arguments, GIT_INDEX_FILE=str(index)).stdout
+
+        call("read-tree", commit)
+        call("update-index", "-q", "--ignore-submodules", "--refresh")
+        return call("diff-files", "--name-only", "--ignore-submodules=all", "-z").partition("\0")[0]
 
 
 def hashes_of(source: Source) -> dict[str, str]:
@@ -199,7 +221,7 @@ def read_lock(file: Path) -> dict[str, dict[str, str]]:
 
 def _git(source: Source, fetch: bool, say: Callable[[str], None]) -> Located:
     assert source.git
-    repository = paths.build_folder() / "sources" / (hashlib.sha256(source.git.encode()).hexdigest()[:16] + ".git")
+    repository = _repository(source.git)
     locked = read_lock(lock_of(source)).get(source.name)
     if locked is None or (fetch and not _has(repository, locked["commit"])):
         if not fetch:
@@ -221,6 +243,11 @@ def _git(source: Source, fetch: bool, say: Callable[[str], None]) -> Located:
         run("unpack", ["env", f"GIT_INDEX_FILE={folder.parent / 'index'}", *command])
 
     return Located(f"{source.git} {locked['commit']} (tree {locked['tree']})", unpack)
+
+
+def _repository(url: str) -> Path:
+    """Where commits of a repository are fetched to."""
+    return paths.build_folder() / "sources" / (hashlib.sha256(url.encode()).hexdigest()[:16] + ".git")
 
 
 @contextlib.contextmanager
@@ -256,10 +283,13 @@ def _fetched(repository: Path, source: Source, say: Callable[[str], None]) -> di
     return hashes
 
 
-def _git_call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+def _git_call(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    # A repository with objects that are elsewhere names the program that gets them: nobody's is started.
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C", **settings}
     try:
-        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, env=environment)
+        return subprocess.run(
+            ["git", *arguments], capture_output=True, text=True, errors="replace", check=False, env=environment
+        )
     except FileNotFoundError:
         raise UserError("git is not installed; run: apt-get install git") from None
 

@@ -122,6 +122,50 @@ def test_commit_that_is_not_there(repository):
         locate(Source(git=str(repository), branch="v3", commit="deadbeef"), fetch=True)
 
 
+STARTED = ["core.fsmonitor", "filter.x.clean", "filter.x.process", "remote.x.uploadpack", "uploadpack.packObjectsHook",
+           "core.alternateRefsCommand", "core.sshCommand", "core.pager", "diff.external", "core.gitProxy"]  # fmt: skip
+
+
+@pytest.mark.parametrize("start", ["elsewhere", "in it"])
+def test_a_strangers_repository_starts_nothing(repository, tmp_path, monkeypatch, start):
+    """Its configuration names programs for all that Git does in it; nor is it the one that a command is started in."""
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho $* >> {tmp_path}/started\n")
+    program.chmod(0o755)
+    (repository / ".gitattributes").write_text("* filter=x diff=x\n")
+    head = commit(repository, "three")
+    settings = {name: f"{program} {name}" for name in STARTED} | {
+        "url.ext::" + str(program) + " %S .insteadOf": "/",
+        "protocol.ext.allow": "always",
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "x",
+        "remote.x.promisor": "true",
+    }
+    for name, value in settings.items():
+        git(repository, "config", name, value)
+    monkeypatch.chdir(repository if start == "in it" else tmp_path)
+    assert sources.head_of(repository) == Source(git=str(repository), commit=head)
+    (repository / "Makefile").write_text("four")
+    with pytest.raises(UserError, match="Makefile differs from the commit that is checked out"):
+        sources.head_of(repository)
+    assert unpack(Source(git=str(repository), commit=head), tmp_path / "tree") == "three"
+    assert not (tmp_path / "started").exists()
+
+
+def test_the_present_commit_of_a_folder(repository, tmp_path):
+    """Of a working tree of its own, and of a repository without any files."""
+    head = git(repository, "rev-parse", "HEAD")
+    git(repository, "worktree", "add", "-q", "--detach", str(tmp_path / "apart"))
+    git(tmp_path, "clone", "-q", "--bare", str(repository), str(tmp_path / "bare"))
+    for folder in ("apart", "bare"):
+        assert sources.head_of(tmp_path / folder).commit == head
+    (tmp_path / "apart/Makefile").chmod(0o755)  # as every file on a disk of Windows
+    sources.head_of(tmp_path / "apart")
+    (tmp_path / "apart/Makefile").unlink()
+    with pytest.raises(UserError, match="apart: Makefile differs"):
+        sources.head_of(tmp_path / "apart")
+
+
 def test_package_that_is_not_there():
     with pytest.raises(UserError, match="apt-get install linux-source-0.1"):
         locate(Source(debian="linux-source-0.1"), fetch=True)
