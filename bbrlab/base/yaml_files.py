@@ -66,7 +66,10 @@ def read_texts(path: Path) -> Any:
 def parse_yaml(text: str) -> Any:
     """The content of a text that is YAML, by the same rules as a file's. NotPlainError if it is more than plain data; ``problem``
     says what. yaml.YAMLError if it is no YAML."""
-    return _parse(text).content
+    try:
+        return _parse(text).content
+    except UnicodeEncodeError:  # bytes of a command line that are no UTF-8
+        raise NotPlainError(problem="is no UTF-8 text") from None
 
 
 def dump_yaml(content: Any, *, sort_keys: bool = False, allow_unicode: bool = False) -> str:

@@ -205,6 +205,8 @@ def overrides_of(
         path, equals, text = item.partition("=")
         if not equals or not path:
             raise UserError(f"{option} {item}: give PATH=VALUE, for example {option} {example}")
+        if path in overrides:
+            raise UserError(f"{option} {path} is given twice; keep one")
         try:
             overrides[path] = parse_value(text)
         except UserError as error:

@@ -117,12 +117,16 @@ def run(
 
 
 def _by_group(items: list[str] | None) -> dict[int, str]:
-    """{group: kernel} of ``--sender-kernel`` options. UserError for one that is not GROUP=NAME."""
-    kernels = {}
+    """{group: kernel} of ``--sender-kernel`` options. UserError for one that is not GROUP=NAME, or two of a group."""
+    from bbrlab.scenario.load import INDEX
+
+    kernels: dict[int, str] = {}
     for item in items or []:
         group, equals, name = item.partition("=")
-        if not equals or not name or not group.isdigit():
+        if not equals or not name or not INDEX.fullmatch(group):
             raise UserError(f"--sender-kernel {item}: give GROUP=NAME, for example --sender-kernel 1=lab-6.1-qemu")
+        if int(group) in kernels:
+            raise UserError(f"--sender-kernel {item}: group {group} is given twice; keep one")
         kernels[int(group)] = name
     return kernels
 

@@ -6,8 +6,9 @@ import copy
 import difflib
 import itertools
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import CASE, GRID, NOT_DECISIVE, Override, Scenario
 
 POINTS_MAX = 10_000  # of one scenario; the largest that comes with the package has some hundred
+INDEX = re.compile(
+    "0|[1-9][0-9]{0,3}"
+)  # of an entry of a list, in a path: one way to write each, and no number that is long to read
 
 
 def parse_value(text: str) -> Any:
@@ -77,7 +81,7 @@ def assign(content: Any, path: str, value: Any, where: str) -> None:
         last = depth == len(parts) - 1
         so_far = ".".join(parts[: depth + 1])
         if isinstance(target, list):
-            if not part.isdecimal() or int(part) >= len(target):
+            if not INDEX.fullmatch(part) or int(part) >= len(target):
                 count = len(target)
                 raise UserError(f"{where}: path '{path}' does not exist: '{so_far}' is not one of 0 to {count - 1}")
             if last:
@@ -138,6 +142,7 @@ def load_points(
         raise UserError(f"{path}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
     content = copy.deepcopy(content)
     asked = dict(overrides or {})
+    _refuse_replaced([(key, value, f"--set {key}") for key, value in asked.items()], str(path))
     if case is not None:
         cases = content.pop("cases", {})
         if not isinstance(cases, dict) or case not in cases:
@@ -147,6 +152,7 @@ def load_points(
         chosen = {} if cases[case] is None else cases[case]
         if not isinstance(chosen, dict) or not all(isinstance(key, str) for key in chosen):
             raise UserError(f"{path}: cases.{case}: is a mapping of dotted paths to values")
+        _refuse_replaced([(key, value, f"'{key}' of cases.{case}") for key, value in chosen.items()], str(path))
         overrides = {**chosen, **(overrides or {})}
         content.pop("scales", None)
     for key, value in (overrides or {}).items():
@@ -194,15 +200,12 @@ def _undone_by(scenario: Scenario, point: Point, leaf: str) -> str:
     swept = [path for path in scenario.sweep if _touch(path, leaf)]
     if swept:
         return f"where sweep sets {swept[-1]}; set {swept[-1]} itself, which ends its sweep, or change the file"
-    case = point.values.get(CASE)
-    by = [path for path in (() if case is None else scenario.cases[case]) if _touch(path, leaf)]
-    if by:
-        return (
-            f"in case {case}, where cases.{case} sets {by[-1]}; choose one case with --case (where the command has it), leave "
-            "all cases out (--set cases={}), or change the file"
-        )
-    at = ", ".join(f"{k}={v}" for k, v in point.values.items())
-    return f"at {at}; write the path as the file does, or change the file"
+    case = point.values[CASE]
+    by = [path for path in scenario.cases[case] if _touch(path, leaf)]
+    return (
+        f"in case {case}, where cases.{case} sets {by[-1]}; choose one case with --case (where the command has it), leave "
+        "all cases out (--set cases={}), or change the file"
+    )
 
 
 def _touch(path: str, other: str) -> bool:
@@ -215,7 +218,7 @@ def _value_at(content: Any, path: str) -> Any:
     """What a checked scenario's content has at a dotted path; None if nothing."""
     for part in path.split("."):
         if isinstance(content, list):
-            content = content[int(part)] if part.isdecimal() and int(part) < len(content) else None
+            content = content[int(part)] if INDEX.fullmatch(part) and int(part) < len(content) else None
         else:
             content = content.get(part) if isinstance(content, dict) else None
     return content
@@ -234,7 +237,9 @@ def _expanded(scenario: Scenario, where: str) -> list[Point]:
         changes = {} if case is None else scenario.cases[case]
         for path in changes.keys() & swept.keys():
             raise UserError(f"{where}: '{path}' is both in cases.{case} and in sweep; keep one")
-        _one_for_each_place(changes, swept, case, where)
+        given = [(path, value, f"'{path}' of cases.{case}") for path, value in changes.items()]
+        given += [(path, value, f"'{path}' of sweep") for path, value in swept.items()]
+        _refuse_replaced(given, where)
         content = copy.deepcopy(base)
         for path, value in (changes | swept).items():
             if path.split(".")[0] in NOT_DECISIVE:
@@ -252,14 +257,19 @@ def _expanded(scenario: Scenario, where: str) -> list[Point]:
     return found
 
 
-def _one_for_each_place(changes: Mapping[str, Any], swept: Mapping[str, Any], case: str | None, where: str) -> None:
-    """UserError if two of the values at a point exclude each other: the later one would replace the other."""
-    taken: dict[str, str] = {}
-    for path, value in [*changes.items(), *swept.items()]:
-        other = path if value is None else taken.setdefault(_place_of(path), path)
-        if other != path:
-            first, second = (f"'{p}' of {f'cases.{case}' if p in changes else 'sweep'}" for p in (other, path))
-            raise UserError(f"{where}: {first} and {second} exclude each other; keep one")
+def _refuse_replaced(given: Sequence[tuple[str, Any, str]], where: str) -> None:
+    """UserError for the first of some (path, value, what to call it), put in one after another, of which a later one replaces a part."""
+    for (path, value, words), (later, later_value, later_words) in itertools.combinations(given, 2):
+        if any(_loses(leaf, inner, later, later_value) for leaf, inner in _leaves(path, value)):
+            raise UserError(f"{where}: {words} and {later_words} exclude each other; keep one")
+
+
+def _loses(leaf: str, value: Any, later: str, later_value: Any) -> bool:
+    """Whether a single value is gone when a later one is put in at another path."""
+    if value is None or later_value is None:  # what is emptied takes nothing's place but its own
+        return f"{leaf}.".startswith(f"{later}.")
+    place, other = f"{_place_of(leaf)}.", f"{_place_of(later)}."
+    return place.startswith(other) or (value != {} and other.startswith(place))
 
 
 def base_point(scenario: Scenario) -> Point:

@@ -115,7 +115,7 @@ SocketBytes = Annotated[int, Field(ge=4096, le=2**31 - 1)]
 
 
 Name = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)
 ]  # of a scenario or paper: part of the names of files
 
 

@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.cli.app import overrides_of
 from bbrlab.cli.commands import app
-from bbrlab.cli.run import all_points_with
+from bbrlab.cli.run import _by_group, all_points_with
 from bbrlab.run.output import prepare_out
 from bbrlab.scenario.load import load_scenario
 
@@ -161,3 +162,17 @@ def test_the_help_of_schema_names_every_kind():
 
     told = " ".join(CliRunner().invoke(app, ["schema", "--help"]).stdout.split())
     assert all(kind in told for kind in KINDS)
+
+
+def test_a_path_or_a_group_is_given_once():
+    with pytest.raises(UserError, match=r"^--set network\.rate_mbit is given twice; keep one$"):
+        overrides_of(["network.rate_mbit=5", "network.rate_mbit=7"])
+    with pytest.raises(UserError, match=r"^--sender-kernel 1=b: group 1 is given twice; keep one$"):
+        _by_group(["1=a", "1=b"])
+    with pytest.raises(UserError, match="give GROUP=NAME"):
+        _by_group(["²=a"])
+
+
+def test_bytes_that_are_no_text_are_refused_in_words():
+    with pytest.raises(UserError, match="is no UTF-8 text"):
+        overrides_of([b"figure=\xff".decode("utf-8", "surrogateescape")])

@@ -460,11 +460,6 @@ def test_what_is_set_leaves_other_sweeps_alone(tmp_path):
             {"network.qdisc.kind": "codel"},
             "where sweep sets network.qdisc; set network.qdisc itself, which ends its sweep",
         ),
-        (
-            {"sweep": {"flows.0.count": [1, 2]}},
-            {"flows.00.count": 5},
-            "at flows.0.count=1; write the path as the file does",
-        ),
     ],
 )
 def test_what_is_set_holds_at_every_point_or_is_refused(tmp_path, file, overrides, words):
@@ -514,10 +509,49 @@ def test_what_is_set_and_holds_is_not_refused(tmp_path):
             {"cases": {"a": {"flows.0.rtts_ms": [5, 6], "flows.0.rtt_ms": 5}}},
             "'flows.0.rtts_ms' of cases.a and 'flows.0.rtt_ms' of cases.a exclude each other",
         ),
+        (
+            {"cases": {"a": {"hosts.ecn": "on", "hosts": {"segmentation": "nic"}}}},
+            "'hosts.ecn' of cases.a and 'hosts' of cases.a exclude each other",
+        ),
+        (
+            {"cases": {"a": {"network.qdisc": {"kind": "red", "ecn": True}}}, "sweep": {"network.qdisc.ecn": [False]}},
+            "'network.qdisc' of cases.a and 'network.qdisc.ecn' of sweep exclude each other",
+        ),
+        (
+            {"sweep": {"network.rtt_ms": [[10, 20]], "network.rtt_ms.0": [15]}},
+            "'network.rtt_ms' of sweep and 'network.rtt_ms.0' of sweep exclude each other",
+        ),
+        ({"cases": {"a": {"flows.00.count": 2}}}, "'flows.00' is not one of 0 to 1"),
+        ({"cases": {"a": {"flows.²": 2}}}, "'flows.²' is not one of 0 to 1"),
+        ({"sweep": {f"flows.{'9' * 5000}.count": [1]}}, "is not one of 0 to 1"),
     ],
 )
 def test_cases_and_sweep_have_one_of_what_excludes_each_other(changes, words):
     assert words in refused_change(flows=FLOWS, **changes)
+
+
+def test_what_is_added_inside_of_a_value_loses_nothing(tmp_path):
+    """In the order in which a file has them, and a field that is emptied for the other of two."""
+    cases = {
+        "a": {
+            "network.qdisc": {"kind": "red"},
+            "network.qdisc.ecn": True,
+            "flows.0.rtt_ms": None,
+            "flows.0.rtts_ms": [5, 6],
+        }
+    }
+    (point,) = points_of(load_scenario(file_of(tmp_path, flows=FLOWS, cases=cases, hosts__ecn="on")))
+    assert point.scenario.network.qdisc.ecn and point.scenario.flows[0].rtts_ms == [5, 6]
+
+
+def test_what_is_set_takes_nothing_from_what_is_set(tmp_path):
+    """A case's values are others': what is set comes in their place."""
+    path = file_of(tmp_path, cases={"a": {"hosts.ecn": "on"}})
+    assert load_scenario(path, {"hosts": {"segmentation": "nic"}}, "a").hosts.ecn == "off"
+    with pytest.raises(UserError, match=r"--set hosts\.ecn and --set hosts exclude each other; keep one"):
+        load_scenario(path, {"hosts.ecn": "on", "hosts": {"segmentation": "nic"}})
+    with pytest.raises(UserError, match="at most 100 characters"):
+        load_scenario(path, {"name": "a" * 101})
 
 
 AXES = st.fixed_dictionaries(
