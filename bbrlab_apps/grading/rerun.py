@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-import yaml
-
 from bbrlab.base import python
 from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.signals import postponed
+from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.claims.schema import rounded
 from bbrlab.kernel.built import Kernel
 from bbrlab.results.digest import summary_digest
@@ -130,7 +129,7 @@ def _again(limits: Limits, run: SubmittedRun, index: int, point: Point, kernel: 
     """Repeat one run and compare it."""
     scratch.mkdir()
     file, out = scratch / "scenario.yaml", scratch / "out"
-    file.write_text(yaml.safe_dump(run["scenario"]), encoding="utf-8")
+    file.write_text(dump_yaml(run["scenario"]), encoding="utf-8")
     result: Rerun = {"run": index, "name": run["name"], "outcome": NOT_RUN, "kind": "", "told": ""}
     argv = [
         "run", str(file), "--seed", str(run["seed"]), "--out", str(out),

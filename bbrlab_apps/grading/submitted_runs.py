@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field
+from yaml import YAMLError
 
 from bbrlab.base import files
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import DamagedFile, UserError
+from bbrlab.base.yaml_files import dump_yaml, parse_yaml
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.plan import Plan, make_plan
 from bbrlab.experiment.plan_types import Trace
@@ -186,7 +188,7 @@ def _run(folder: _Findings, index_of: Mapping[str, int], personal: Personal, ker
             return run
         part = MANIFEST
         plan, point = _plan(folder, manifest, point, kernel)
-        run["scenario"] = point.scenario.model_dump(exclude_unset=True)
+        run["scenario"] = _can_be_made_again(point.scenario.model_dump(exclude_unset=True))
         part = SAMPLES
         for problem in impossible(point.scenario, plan, columns):
             folder.flag(EDITED_SAMPLES, f"{SAMPLES}: no run can have measured this: {problem}")
@@ -271,6 +273,17 @@ def _plan(folder: _Findings, manifest: _Manifest, point: Point, kernel: Kernel) 
     else:
         folder.flag(EDITED_MANIFEST, text)
     return plan, variant
+
+
+def _can_be_made_again(scenario: dict[str, Any]) -> dict[str, Any]:
+    """A scenario that read from a file is the same. UserError for another one: its run could not be repeated, and would count unproven."""
+    try:
+        same = parse_yaml(dump_yaml(scenario)) == scenario
+    except (YAMLError, ValueError):  # a text with half a letter, a number of a thousand digits
+        same = False
+    if not same:
+        raise UserError(f"{MANIFEST}: its scenario has texts or numbers that no scenario file can have")
+    return scenario
 
 
 def _without_defaults(point: Point) -> Point:

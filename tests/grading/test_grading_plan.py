@@ -5,18 +5,23 @@ from __future__ import annotations
 import copy
 import json
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from bbrlab.base import python
 from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import read_yaml
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.plan import make_plan
 from bbrlab.run.capture import Capture, add_capture
 from bbrlab.run.manifest import plan_digest
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
-from bbrlab_apps.grading.submitted_runs import EDITED_MANIFEST, _Findings, _plan
+from bbrlab_apps.grading.rerun import _again
+from bbrlab_apps.grading.rubric import Limits
+from bbrlab_apps.grading.submitted_runs import EDITED_MANIFEST, _can_be_made_again, _Findings, _plan
 from bbrlab_apps.grading.submitted_scenario import identity, safe_scenario
 from tests.conftest import scenario_dict
 
@@ -77,3 +82,28 @@ def test_a_submission_has_no_file_opened(tmp_path, changes):
 def test_several_links_are_not_graded():
     with pytest.raises(UserError, match=r"network\.links: runs over several links are not graded"):
         safe_scenario(scenario_dict(network__links=[{}, {}]), "scenario.yaml", 9)
+
+
+@pytest.mark.parametrize("figure", ["1e3", "08", "+.5", ".5e3", "1e400", "yes"])
+def test_a_run_is_made_again_of_the_scenario_that_it_has(tmp_path, monkeypatch, figure):
+    """A text that reads as a number would fail here, and the forged run would count."""
+    seen = []
+
+    def start(module, command, file, *words, **settings):
+        seen.append(read_yaml(Path(file)))
+        raise UserError("that is enough")
+
+    monkeypatch.setattr(python, "start", start)
+    run = {"name": "r", "seed": 1, "scenario": scenario_dict(figure=figure)}
+    point = base_point(validate(run["scenario"], "s"))
+    with pytest.raises(UserError, match="enough"):
+        _again(Limits(), run, 0, point, SimpleNamespace(name="k"), tmp_path / "again")
+    assert seen == [run["scenario"]] == [_can_be_made_again(run["scenario"])]
+
+
+@pytest.mark.parametrize("figure", ["\ud800", {"params": 10**1500}])
+def test_a_run_whose_scenario_no_file_can_have_does_not_count(figure):
+    with pytest.raises(
+        UserError, match=r"manifest\.json: its scenario has texts or numbers that no scenario file can have"
+    ):
+        _can_be_made_again(scenario_dict(figure=figure))
