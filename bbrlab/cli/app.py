@@ -142,7 +142,7 @@ CcaSources = Annotated[
     typer.Option(
         "--cca-source",
         metavar="FILE.c",
-        help="Build this algorithm of one's own into the kernel, for flows with its name as cca. Its code runs "
+        help="Build your own algorithm, this C file, into the kernel, for flows with its name as cca. Its code runs "
         "as a process of yours, held back as far as `bbrlab doctor` says (docs/howto/own_algorithm.md).",
     ),
 ]

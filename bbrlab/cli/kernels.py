@@ -30,14 +30,14 @@ def kernel_build(
     record: Annotated[
         Path | None, typer.Option(help="Also write what was built to this JSON file (for Snakemake).")
     ] = None,
-    on: Annotated[str | None, typer.Option(metavar="NAME", help="Make a kernel of one's own: this entry of config/kernels.yaml with what the options below add (docs/howto/kernels.md).")] = None,
+    on: Annotated[str | None, typer.Option(metavar="NAME", help="Make your own kernel: this entry of config/kernels.yaml with what the options below add (docs/howto/kernels.md).")] = None,
     patch: Annotated[list[Path] | None, typer.Option(metavar="FILE ...", help="With --on: patches, in this order, on top of that entry's; or a folder of them.")] = None,
     option: Annotated[list[str] | None, typer.Option(metavar="CONFIG_X=VALUE", help="With --on: y, n, a number or a text; counts more than that entry's.")] = None,
     own_name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="With --on: what the kernel is called from then on.")] = None,
     names: Annotated[list[str] | None, typer.Option(metavar="FIELD=KERNEL", help="With --on: what the field calls an algorithm, and what this kernel calls it, as in bbr3=bbr.")] = None,
     source: Annotated[Path | None, typer.Option(metavar="FOLDER", help="With --on: a Git repository of Linux, whose present commit is the source.")] = None,
 ) -> None:  # fmt: skip
-    """Build a kernel, once for each (source version, options, patches, compiler, algorithms of one's own)."""
+    """Build a kernel, once for each (source version, options, patches, compiler, your own algorithms)."""
     from bbrlab.base import files
     from bbrlab.experiment import iperf3_library
     from bbrlab.kernel.build import build_kernel
@@ -161,7 +161,7 @@ def _content(record: Path) -> object:
 
 @kernel_app.command("list")
 def kernel_list(as_json: AsJson = False) -> None:
-    """List the kernels that can be built, those of config/kernels.yaml and one's own, from which source and by which key, and what the built ones can do.
+    """List the kernels that can be built, those of config/kernels.yaml and your own, from which source and by which key, and what the built ones can do.
 
     Two machines have the same kernel if its key is the same on both (kernel.key in a run's manifest.json).
     """

@@ -54,7 +54,7 @@ def run(
     watchdog_s: Annotated[
         float,
         typer.Option(
-            help="End a guest that shows no sign of life for so many real seconds, without those that it waits for its core."
+            help="End a guest that shows no sign of life for so many real seconds (waiting for its core does not count)."
         ),
     ] = 60,
     strict: Annotated[bool, typer.Option(help=f"Exit with {EXIT_CHECKS} if a self-check fails.")] = False,
@@ -63,9 +63,7 @@ def run(
     ] = False,
     trace_changes: Annotated[
         bool,
-        typer.Option(
-            "--trace-changes", help="The same, of those ACKs and timeouts only at which a flow's state changes."
-        ),
+        typer.Option("--trace-changes", help="The same, only for ACKs and timeouts at which a flow's state changes."),
     ] = False,
     pcap: Captured = None,
     snaplen: Snaplen = SNAPLEN,

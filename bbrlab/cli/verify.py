@@ -26,7 +26,7 @@ def chosen_figures(figures: list[str] | None) -> list[str] | None:
 @app.command()
 def verify(
     figures: Figures = None,
-    sample: Annotated[int, typer.Option(min=1, help="So many runs, chosen by chance.")] = SAMPLE,
+    sample: Annotated[int, typer.Option(min=1, help="How many runs, chosen at random.")] = SAMPLE,
     seed: Annotated[int | None, typer.Option(help="Of the choice; default: another one each time, which is printed.")] = None,
     results: Annotated[Path | None, typer.Option(help="Anybody's folder of results; default: what ships.")] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's if it ships, else the largest that ships whole.")] = None,

@@ -278,9 +278,8 @@ class Jitter(Strict):
 
     kind: Literal["slotted", "per-packet", "aggregated"] = Field(
         description="per-packet: each packet on its own; slotted: slots whose length is drawn uniformly from 0 to ms when they "
-        "begin, at whose end packets leave together. That the length is drawn anew for each slot was chosen after a comparison: "
-        "slots of equal length give a flow in a deep buffer half the advantage that Bless et al. measured; aggregated: slots of "
-        "ms, one after another while there are ACKs (docs/howto/paths.md)"
+        "begin, at whose end packets leave together (random lengths were chosen after a comparison: LIMITATIONS.md); aggregated: "
+        "slots of ms, one after another while there are ACKs (docs/howto/paths.md)"
     )
     ms: RttMs = Field(
         description=f"the largest delay that is added (aggregated: to an ACK that is alone, always); per-packet: at most {PER_PACKET_JITTER_MS}"
@@ -476,7 +475,7 @@ class Network(Strict):
 
     rate_mbit: RateMbit = Field(description="rate of the bottleneck, Mbit/s")
     rtt_ms: RttValue = Field(
-        description="base RTT; [low, high] is drawn uniformly per flow and seed. A buffer in BDP is of it (of a range, of its middle), also where flows have RTTs of their own"
+        description="base RTT; [low, high] is drawn uniformly per flow and seed. A buffer in BDP is computed with it (for a range with its middle), even if flows have RTTs of their own"
     )
     buffer: Buffer = Field(description="size of the bottleneck's queue")
     qdisc: Qdisc = Field(Qdisc(), description="queue discipline of the bottleneck")
@@ -710,8 +709,8 @@ class Noise(Strict):
 
     rtt_offset_us: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
         600.0,
-        description="the base RTT of each group is longer, for a whole run, by an offset that is uniform between 0 and so much, or a packet's "
-        "time at the bottleneck where that is less. 600: what testbeds of published raw data add to the delay that they emulate",
+        description="the base RTT of each group is longer, for a whole run, by an offset, uniform between 0 and this, or between 0 and a packet's "
+        "time at the bottleneck if that is less. 600: what testbeds of published raw data add to the delay that they emulate",
     )
     processing_us: Annotated[float, Field(ge=0, le=1000)] = Field(
         50.0,
@@ -826,9 +825,7 @@ def _some_links(links: Any) -> Any:
 class Flow(Strict):
     """A group of equal flows, or of short flows (``traffic``)."""
 
-    cca: str = Field(
-        description=f"{', '.join(KNOWN)}, or the name of an algorithm of one's own (docs/howto/own_algorithm.md)"
-    )
+    cca: str = Field(description=f"{', '.join(KNOWN)}, or the name of your own algorithm (docs/howto/own_algorithm.md)")
     count: Annotated[int, Field(ge=1, le=1000)] = Field(1, description="flows of the group")
     start_s: NonNegative = Field(
         0.0, description="when iperf3 starts; its first data leaves some base RTTs later, as start says"

@@ -24,7 +24,7 @@ def container_build(
         str | None, typer.Option(help="Image of Debian 12 or 13 that it stands on; default: config/container.yaml's.")
     ] = None,
     builder: BuilderName = None,
-    name: Annotated[str | None, typer.Option(help="Of the image; default: bbrlab:VERSION.")] = None,
+    name: Annotated[str | None, typer.Option(help="The image's name; default: bbrlab:VERSION.")] = None,
     archive: Annotated[
         Path | None, typer.Option(help="Also write it as an archive, which docker and podman load.")
     ] = None,

@@ -206,7 +206,7 @@ def course_gradebook(
     grades: Annotated[Path, typer.Argument(metavar="GRADES", help="Folder that `bbrlab grade --class` wrote.")],
     table: Annotated[Path, typer.Argument(metavar="EXPORT.csv", help="The gradebook as Canvas or Moodle exported it.")],
     out: Annotated[Path, typer.Option(metavar="FILE.csv", help="The table to import there.")],
-    column: Annotated[str | None, typer.Option(help="Of the assignment; default: the one that is called by its title.")] = None,
+    column: Annotated[str | None, typer.Option(help="The assignment's column; default: the one named by its title.")] = None,
 ) -> None:  # fmt: skip
     """Put grades into the table that Canvas or Moodle exported, for import there."""
     from bbrlab.base import files

@@ -20,7 +20,7 @@ def ns3(
         Path | None, typer.Option(help="Folder for PAPER.parquet and .csv; default: where a campaign's pages look.")
     ] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Per point.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds for each point.")] = 1,
 ) -> None:
     """Run figures in ns-3, as a check by another engine (optional: make ns3)."""
     from bbrlab.results.config import load_config

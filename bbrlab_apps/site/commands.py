@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def site(
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: SCALE/site in the results folder.")] = None,
-    results: Annotated[Path | None, typer.Option(help="A folder of results to show and no other, of a part of a campaign, too. Default: one's own of a whole campaign, else what ships.")] = None,
+    results: Annotated[Path | None, typer.Option(help="A folder of results to show and no other, of a part of a campaign, too. Default: your own of a whole campaign, else what ships.")] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Execute the notebooks that were not yet (minutes).")] = False,
 ) -> None:  # fmt: skip
-    """Write the site of one's own results, else of those that ship. Runs no experiment."""
+    """Write the site of your own results, else of those that ship. Runs no experiment."""
     from bbrlab.results.config import load_config
     from bbrlab.show.execute import execute_notebook
     from bbrlab_apps.site.build import OF_MODELS, build_site, missing_notebooks, site_folder

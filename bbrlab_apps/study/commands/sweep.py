@@ -21,7 +21,7 @@ EVERY_S = 30  # between two lines of progress where there is no terminal
 @app.command()
 def sweep(
     scenario: ScenarioFile,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Of each point; default: the scenario's trials.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds for each point; default: the scenario's trials.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for all of it; default: one of the scenario's name, here.", show_default=False)] = None,
     set_: Overrides = None,
     jobs: Annotated[int | None, at_once("Runs at once", "--jobs")] = None,
