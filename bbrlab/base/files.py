@@ -135,18 +135,9 @@ def folder_aside(folder: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def write_folder(folder: Path, content: dict[str, bytes]) -> None:
-    """Write files to ``folder`` in place of all that it had."""
-    with folder_aside(folder) as temporary:
-        temporary.chmod(0o755)
-        for name, data in content.items():
-            (temporary / name).write_bytes(data)
-        put_folder(temporary, folder)
-
-
 def put_folder(new: Path, folder: Path) -> None:
     """Put a whole folder in its place. One that is there goes aside first, and is removed when the new one is in its place: who has files
-    of it open goes on.
+    of it open goes on. One that a user names is looked at before (outputs.check_folder()).
 
     Two folders cannot change places in one step. Who is killed between the two leaves the old one aside: restore_folder().
     """
@@ -178,7 +169,7 @@ def may_be_restored(folder: Path) -> bool:
 
 def _old_of(folder: Path) -> Path:
     """Where a folder is while another one takes its place."""
-    return folder.with_name(f".{folder.name}.old")
+    return folder.with_name(f".{folder.name}.bbrlab.old")
 
 
 def _remove(folder: Path) -> None:

@@ -60,6 +60,11 @@ def cell(text: str) -> str:
     return text if text[:1] not in ("=", "+", "-", "@", "\t", "\r") or _NUMBERS.fullmatch(text) else f"'{text}"
 
 
+def csv_head(table: pd.DataFrame) -> bytes:
+    """The first line that write_csv() gives a table of these columns."""
+    return ",".join(cell(str(name)) for name in table.columns).encode() + b"\n"
+
+
 def write_csv(table: pd.DataFrame, path: Path) -> None:
     """Write a table as CSV, whole or not at all; what its texts say is text (cell())."""
     texts = table.select_dtypes(include=["object", "string", "category"]).columns

@@ -12,11 +12,15 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.outputs import check_file
 from bbrlab.cli.app import AsJson, CcaSources, at_once, kernel_app, print_json
 
 if TYPE_CHECKING:
     from bbrlab.kernel.specs import KernelSpec, OwnSpec
     from bbrlab.kernel.users import UsersKernel
+
+
+RECORD = b'"build_id"'  # is in each file that --record writes
 
 
 @kernel_app.command("build")
@@ -46,6 +50,7 @@ def kernel_build(
     from bbrlab.kernel.users import add_to_users, users_file
 
     start = time.monotonic()
+    check_file("--record", record, RECORD)
     words = name or []
     if on is None:
         for option_name, given in {

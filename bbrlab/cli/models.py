@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bbrlab.base.outputs import check_file
 from bbrlab.cli.app import AsJson, Overrides, ScenarioFile, model_app, overrides_of, print_json
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def model_table(
     """Compute a kept table of the burst model again. Takes minutes."""
     from studies import burst_tables
 
+    check_file("--out", out)
     table = burst_tables.table_of(name)
     typer.echo(f"{name}: some {table.minutes:g} minutes on one core", err=True)
     typer.echo(burst_tables.write(name, table.of(_progress(list(table.items), "simulating")), out))

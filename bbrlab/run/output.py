@@ -28,6 +28,7 @@ PROMPT_FILES = "prompt-files"  # a folder: what programs on nodes wrote in a pla
 CAPTURES = (BOTTLENECK, SENDERS, RECEIVERS) = ("bottleneck.pcapng", "senders.pcapng", "receivers.pcapng")
 TABLES = (SAMPLES, SHORT_FLOWS)  # by which runs are compared; the second one only where there are short flows
 RESULTS = (SUMMARY, *TABLES, ACKS, *CAPTURES, MANIFEST, LOG, PLAYED, PROMPT_LOG)
+OF_GUEST = b"bbrlab "  # how lines of a guest's log begin with which it reports
 MARKS = {"scenario", "seed", "plan_sha256"}  # what the manifest.json of every run has
 PATIENCE_S = 30  # far more than a run takes to end when its campaign was killed
 POLL_S = 0.1
@@ -73,9 +74,13 @@ def result_folder(out: Path, patience_s: float = 0) -> Iterator[ResultFolder]:
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     prepare_out(out)
     handle = _lock(out, patience_s)
+    result = ResultFolder(out)
     try:
-        yield ResultFolder(out)
+        yield result
     except BaseException:
+        with contextlib.suppress(OSError):  # there is none, or no room
+            if result.begun:
+                _end_log(out / LOG)
         with contextlib.suppress(OSError):  # there is something in it
             for folder in made:
                 folder.rmdir()
@@ -123,8 +128,8 @@ def _lock(out: Path, patience_s: float) -> int:
 
 
 def prepare_out(out: Path) -> None:
-    """Make the folder ``out``, and check that results can be written to it. UserError if not, or if a result would replace a
-    manifest.json, or packets, that are not of a run."""
+    """Make the folder ``out``, and check that results can be written to it. UserError if not, or if a result would replace a file that
+    is not of a run: in a folder with no run's manifest.json, and no guest.log of one that was broken off."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -138,11 +143,10 @@ def prepare_out(out: Path) -> None:
     try:
         manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        if packet_files := [
-            name for name in CAPTURES if (out / name).exists()
-        ]:  # somebody's tcpdump may have written it
+        there = [name for name in (*RESULTS, PROMPT_FILES) if os.path.lexists(out / name)]
+        if there and not _is_guest_log(out / LOG):
             raise UserError(
-                f"--out {out}: has {packet_files[0]}, but no manifest.json of a run, and a result would replace it; choose another folder, or move it"
+                f"--out {out}: has {there[0]}, but no manifest.json of a run, and a result would replace it; choose another folder, or move it"
             ) from None
         return
     except (OSError, ValueError, RecursionError):
@@ -151,6 +155,23 @@ def prepare_out(out: Path) -> None:
         raise UserError(
             f"--out {out}: has a manifest.json that is not of a run, and that a result would replace; choose another folder, or move it"
         )
+
+
+def _is_guest_log(log: Path) -> bool:
+    """Whether a file is the log of a guest: empty, or with a line of what the guest reports, or of _end_log()."""
+    try:
+        with open(log, "rb") as lines:
+            first = lines.readline()
+            return not first or first.startswith(OF_GUEST) or any(line.startswith(OF_GUEST) for line in lines)
+    except OSError:
+        return False
+
+
+def _end_log(log: Path) -> None:
+    """Write into a guest's log, if there is one, that its run was broken off: the guest may have died before it reported anything."""
+    with open(log, "r+b") as file:
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n" + OF_GUEST + b"run: broken off\n")
 
 
 def check_apart(scenario: Path, out: Path) -> None:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bbrlab.base import files
+from bbrlab.base import files, outputs
 from bbrlab.base.errors import UserError
 from bbrlab.results.replacement import replacement
 
@@ -23,6 +23,8 @@ def execute_notebook(notebook: Path, out: Path, parameters: dict[str, str], figu
     Args:
         figures: folder for the notebook's figures, each as PNG and PDF, replaced as a whole; None: no files.
     """
+    if figures is not None:
+        outputs.check_folder("--figures", figures)
     import nbformat
     import papermill
     from papermill.exceptions import PapermillExecutionError
@@ -60,7 +62,12 @@ def execute_notebook(notebook: Path, out: Path, parameters: dict[str, str], figu
     content.metadata.get("papermill", {}).update(input_path=notebook.name, output_path=out.name)
     drawn = take_figures(content)
     if figures is not None:
-        files.write_folder(figures, drawn)
+        with files.folder_aside(figures) as temporary:
+            temporary.chmod(0o755)
+            for name, data in drawn.items():
+                (temporary / name).write_bytes(data)
+            outputs.list_made(temporary)
+            files.put_folder(temporary, figures)
     with files.aside(out) as temporary:
         nbformat.write(content, str(temporary))  # type: ignore[no-untyped-call]
 

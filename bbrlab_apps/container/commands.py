@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from bbrlab.base.outputs import check_file
 from bbrlab.cli.app import AsJson, Commands, print_json
 
 container_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Build the image that has all of bbrlab in it.")
@@ -37,6 +38,8 @@ def container_build(
     from bbrlab_apps.container.build import build_image, write_archive, write_sif
     from bbrlab_apps.container.settings import load_settings
 
+    check_file("--archive", archive)
+    check_file("--sif", sif)
     settings = load_settings().with_changes(base_image=base_image, builder=builder)
     image, by = build_image(settings, lambda text: typer.echo(text, err=as_json), name)
     if archive:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.outputs import check_file
 from bbrlab.cli.app import EXIT_MOVED, AsJson, Overrides, ScenarioFile, app, overrides_of, print_json
-from bbrlab.cli.preflight import check_file
 
 FEWEST = 3  # seeds by default: a run in real time takes as long as it says
 
@@ -34,7 +34,7 @@ def crosscheck(
     nothing. Ends with 0 if nothing differs, 1 if something does, 2 if there is nothing to compare.
     """
     from bbrlab.base import paths
-    from bbrlab.publish.compare import METRICS
+    from bbrlab.publish.compare import METRICS, POINTS
     from bbrlab.scenario.load import load_scenario, points_of
     from bbrlab_apps.crosscheck.runs import REAL, check_options, real_backend
     from bbrlab_apps.crosscheck.runs import crosscheck as run_both
@@ -43,7 +43,7 @@ def crosscheck(
     if backend is not None and backend not in REAL:
         raise UserError(f"--backend {backend}: not in real time; use one of {', '.join(REAL)}")
     check_options(seeds, metric or METRICS, [virtual_kernel, real_kernel])
-    check_file("--csv", csv)
+    check_file("--csv", csv, f"{','.join(POINTS)},backend,".encode())
     loaded = load_scenario(scenario, overrides_of(set_), case)
     points = points_of(loaded, str(scenario))
     chosen = backend or real_backend(points)

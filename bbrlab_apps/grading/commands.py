@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.outputs import PAGE as PAGE_MARK
+from bbrlab.base.outputs import check_file
 from bbrlab.base.words import number_of
 from bbrlab.base.workers import workers
 from bbrlab.cli.app import EXIT_MOVED, AsJson, Commands, all_cores, app, at_once, print_json
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
-from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
     from bbrlab_apps.grading.grades import Grade
@@ -64,11 +65,11 @@ def grade(
     """
     from bbrlab_apps.grading.class_page import CLASS_PAGE, class_page
     from bbrlab_apps.grading.classroom import name_of, submissions_in
-    from bbrlab_apps.grading.grade import grade_submission
+    from bbrlab_apps.grading.grade import check_out, grade_submission
     from bbrlab_apps.grading.load import load_rubric
     from bbrlab_apps.grading.people import read_people
     from bbrlab_apps.grading.personal import checked_id
-    from bbrlab_apps.grading.report import CLASS, class_table
+    from bbrlab_apps.grading.report import CLASS, CLASS_HEAD, class_table
     from bbrlab_apps.grading.rerun import ready
 
     if (submission is None) == (class_ is None):
@@ -85,6 +86,7 @@ def grade(
             raise UserError(f"{submission}: is not there; give the folder or the archive of a submission")
         name = checked_id(student or name_of(submission))
         people = read_people(loaded, submitted, marks, [name])
+        check_out(out / name)
         result = grade_submission(submission, rubric, name, out / name, by_people=people[name])
         if as_json:
             print_json(result)
@@ -94,6 +96,10 @@ def grade(
     assert class_ is not None
     submissions = submissions_in(class_)
     people = read_people(loaded, submitted, marks, list(submissions))
+    check_file("--out", out / CLASS, CLASS_HEAD.encode())
+    check_file("--out", out / CLASS_PAGE, PAGE_MARK)
+    for name in submissions:
+        check_out(out / name)
     grades = _class(submissions, rubric, loaded, out, cores or all_cores(), people, as_json)
     from bbrlab.base import files
 
@@ -136,6 +142,9 @@ def assign(
     if scenario is not None and len(ids) > 1:
         raise UserError("--scenario is of one student")
     drawn = [personal(loaded, id) for id in dict.fromkeys(ids)]
+    head = ["student", *loaded.parameters, "seeds"]
+    check_file("--csv", csv, table_of(head, []).encode())
+    check_file("--scenario", scenario)
     if sheets is not None:
         for assignment in drawn:
             write_sheet(loaded, assignment, sheets / assignment.student)
@@ -147,12 +156,11 @@ def assign(
             typer.echo(f"  {name}: {value}")
         typer.echo(f"  seeds: {' '.join(map(str, assignment.seeds))}")
     if csv is not None:
-        names = [*loaded.parameters, "seeds"]
         rows = [
             [assignment.student, *map(str, assignment.parameters.values()), " ".join(map(str, assignment.seeds))]
             for assignment in drawn
         ]
-        files.write_text(csv, table_of(["student", *names], rows))
+        files.write_text(csv, table_of(head, rows))
     if scenario is not None:
         content = drawn[0].assignment.scenario.model_dump(exclude_unset=True)
         files.write_text(scenario, dump_yaml(content))
@@ -194,7 +202,7 @@ def course_gradescope(
     from bbrlab_apps.grading.gradescope import write_autograder
     from bbrlab_apps.grading.load import load_rubric
 
-    check_file("--out", out)
+    check_file("--out", out, b"build/built_with.json")  # which every autograder has
     _warn_of_salt(load_rubric(rubric))
     for note in write_autograder(rubric, roster, out):
         typer.echo(f"note: {note}")

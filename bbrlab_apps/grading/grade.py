@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bbrlab.base import files, paths
+from bbrlab.base import files, outputs, paths
 from bbrlab.campaign.stages import PACKAGES
 from bbrlab.claims.schema import rounded
 from bbrlab.kernel.built import Kernel
@@ -23,7 +23,7 @@ from bbrlab_apps.grading.limited import Refused, run_limited
 from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.marks import NOBODY, ByPeople, late_cost, worth
 from bbrlab_apps.grading.personal import Personal, personal
-from bbrlab_apps.grading.report import write_report
+from bbrlab_apps.grading.report import GRADESCOPE, OF_GRADESCOPE, PAGE, write_report
 from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
 from bbrlab_apps.grading.rubric import Question, Rubric
 from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, RESULTS, SCENARIO
@@ -86,6 +86,13 @@ def _content_of(task: _Task) -> SubmittedContent:
             submitted = {**NOTHING, "incomplete": [str(error)]}
     files.write_json(kept, {"key": task.key, "examined": submitted})
     return submitted
+
+
+def check_out(out: Path) -> None:
+    """UserError if a student's folder has a file that is not of a grade, and that a grade would replace."""
+    marks = {PAGE: outputs.PAGE, GRADESCOPE: OF_GRADESCOPE, GRADE: b'"assignment"', CONTENT: b'"examined"'}
+    for name, mark in marks.items():
+        outputs.check_file("--out", out / name, mark)
 
 
 def grade_submission(

@@ -13,6 +13,8 @@ from bbrlab.base.tables import cell
 from bbrlab_apps.grading.grades import Grade, flag_words
 
 PAGE, GRADESCOPE, CLASS = "report.html", "results.json", "class.csv"
+CLASS_HEAD = "student,score,of,"  # how each CLASS begins
+OF_GRADESCOPE = b'"visibility": "visible"'  # is in each GRADESCOPE
 TEMPLATES = Path(__file__).parent / "templates"
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base import paths
+from bbrlab.base.outputs import check_file
 from bbrlab.cli.app import app
 
 
@@ -33,7 +34,10 @@ def ns3(
     if not figures:
         chosen = list({figure.id: figure for figure, _ in able(chosen)}.values())
     folder = out or paths.results_folder() / scale / "ns3"
-    for paper in dict.fromkeys(figure.id.split("/")[0] for figure in chosen):
-        table = folder / f"{paper}.parquet"
+    tables = {paper: folder / f"{paper}.parquet" for paper in (figure.id.split("/")[0] for figure in chosen)}
+    for table in tables.values():
+        check_file("--out", table, b"left_out")  # a column of each
+        check_file("--out", table.with_suffix(".csv"), b",left_out,")
+    for paper, table in tables.items():
         write_table(run([figure for figure in chosen if figure.id.startswith(f"{paper}/")], seeds), table)
         typer.echo(f"results: {table}")

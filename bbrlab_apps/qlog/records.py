@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bbrlab.base import files
+from bbrlab.base import files, outputs
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.results.run_folder import RunFolder
@@ -27,6 +27,7 @@ from bbrlab.run.output import ACKS
 FILE_SCHEMA, SERIALIZATION = "urn:ietf:params:qlog:file:sequential", "application/qlog+json-seq"
 EVENT_SCHEMA = "urn:ietf:params:qlog:events:quic-12"
 SUFFIX, PACKED = ".sqlog", ".gz"
+MARK = "recorded at each ACK and retransmission timeout by bbrlab"  # in the first record of each file
 PARAMETERS, METRICS, STATE, TIMER = (
     f"quic:{name}"
     for name in ("recovery_parameters_set", "recovery_metrics_updated", "congestion_state_updated", "timer_updated")
@@ -61,7 +62,7 @@ _COLUMNS = (
 def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
     """Write a qlog file for each flow of a run whose ACKs were recorded.
 
-    UserError if the run has no records of ACKs, or files that are damaged.
+    UserError if the run has no records of ACKs, files that are damaged, or if a file is there that is not bbrlab's.
 
     Args:
         out: gets flow-N.sqlog, N counting the run's flows.
@@ -77,7 +78,9 @@ def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
     acks = read_with(path, columns, columns, RUN_AGAIN)
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out}: is a file; give a folder")
-    written: list[Path] = []
+    names = {int(f): out / f"flow-{f}{SUFFIX}{PACKED if packed else ''}" for f in sorted(acks["flow"].unique())}
+    for name in names.values():
+        outputs.check_file("--out", name, MARK.encode())
     for flow, rows in acks.groupby("flow", sort=True):
         number = int(str(flow))
         try:
@@ -89,11 +92,9 @@ def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
             ).encode()
         except (LookupError, ValueError) as error:  # an edited file
             raise DamagedFile(path, f"flow {number} has values that no run records ({error})", RUN_AGAIN) from None
-        name = out / f"flow-{number}{SUFFIX}{PACKED if packed else ''}"
-        with files.aside(name) as temporary:
+        with files.aside(names[number]) as temporary:
             temporary.write_bytes(gzip.compress(text, 9, mtime=0) if packed else text)
-        written.append(name)
-    return written
+    return list(names.values())
 
 
 def records(acks: pd.DataFrame, title: str, group: str, kernel: str) -> Iterator[dict[str, Any]]:
@@ -106,7 +107,7 @@ def records(acks: pd.DataFrame, title: str, group: str, kernel: str) -> Iterator
         "file_schema": FILE_SCHEMA,
         "serialization_format": SERIALIZATION,
         "title": title,
-        "description": f"TCP of Linux {kernel}, recorded at each ACK and retransmission timeout by bbrlab",
+        "description": f"TCP of Linux {kernel}, {MARK}",
         "trace": {
             "common_fields": {
                 "group_id": group,

@@ -35,7 +35,7 @@ from bbrlab.run.output import SUMMARY
 from bbrlab_apps.shipping.accepted_failures import AcceptedFailure, failed_runs
 from bbrlab_apps.shipping.finished_run import FinishedRun, check_frame, load_all, run_frame
 from bbrlab_apps.shipping.rejudge import Renewal, renew
-from bbrlab_apps.shipping.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
+from bbrlab_apps.shipping.shipped_folder import Say, check_place, exclusive_access, read_shipped, replace_shipped
 
 LIBRARIES = ("pyarrow", "pandas")
 NOT_RESULT = "wall_s"  # the one column of figure tables that depends on the machine
@@ -97,6 +97,7 @@ def pack(
     if others is OtherFigures.REFUSE:
         _check_no_others(campaign, out)
     if not keeps:  # before the folder is made
+        check_place(out, scale)
         runs = load_runs(campaign, say)
     with exclusive_access(out, scale, say, "leave --add out" if keeps else ""):
         if others is OtherFigures.REFUSE:  # again: another command may have packed some meanwhile

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from bbrlab.base import files
+from bbrlab.base import files, outputs
 from bbrlab.base.errors import UserError
 from bbrlab.base.locks import PARTIAL, lock
 from bbrlab.base.tables import read_table
@@ -20,6 +20,12 @@ from bbrlab.results.tables import read_figure
 
 Say = Callable[[str], None]
 WAITS = "waiting for another bbrlab that works on what ships at this scale"
+
+
+def check_place(folder: Path, scale: str) -> None:
+    """UserError if the folder of a scale has a file that is not of shipped results: it is replaced as a whole."""
+    made = (MANIFEST, *read_manifest(folder, scale).files) if is_shipped(folder, scale) else ()
+    outputs.check_folder("--out", folder / scale, made)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bbrlab.base import files, paths
+from bbrlab.base import files, outputs, paths
 from bbrlab.base.errors import UserError
 from bbrlab.results.figures import figures_at
 from bbrlab.show.findings import Findings, load_findings, shown_results
@@ -45,7 +45,7 @@ def build_site(
 ) -> list[str]:
     """Write the site of a scale, whole or not at all. Executes nothing of the results.
 
-    UserError if there are no results, or one of their files is not as it must be.
+    UserError if there are no results, one of their files is not as it must be, or ``out`` has anything that is not of a site.
 
     Args:
         out: default: site_folder().
@@ -55,8 +55,9 @@ def build_site(
     Returns:
         What Sphinx has to say of the pages, a line each; empty if all is well.
     """
-    findings = load_findings(scale, results=results)
     out = (out or site_folder(scale)).absolute()
+    outputs.check_folder("--out", out)
+    findings = load_findings(scale, results=results)
     with files.folder_aside(out) as aside:
         source, looks = aside / "source", aside / "looks"
         source.mkdir()
@@ -66,6 +67,7 @@ def build_site(
         warnings = _sphinx(source, aside / "html", aside / "doctrees", looks, progress)
         for name in _LEFT_OUT:
             (aside / "html" / name).unlink(missing_ok=True)
+        outputs.list_made(aside / "html")
         files.put_folder(aside / "html", out)
     return warnings
 

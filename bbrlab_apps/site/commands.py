@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bbrlab.base import paths
+from bbrlab.base import outputs, paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.app import app
 
@@ -33,6 +33,7 @@ def site(
     scale = scale or load_config().scale
     if results and execute:
         raise UserError("--execute: goes without --results: notebooks show one's own results, or what ships")
+    outputs.check_folder("--out", out or site_folder(scale))  # before notebooks are executed
     for name in missing_notebooks(scale) if execute else []:
         typer.echo(f"notebook {name}")
         given = {"scale": scale} | ({"interactive": "no"} if name in OF_MODELS else {})

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bbrlab.base import files
+from bbrlab.base import files, outputs
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import dump_yaml, read_yaml
 from bbrlab.results.figures import Figure, Run
@@ -90,12 +90,16 @@ def _check_folder(study: Study, path: Path) -> None:
         raise UserError(
             f"--out {folder}: is of the study '{name}', and {path} is called '{study.name}'; choose another folder"
         )
+    if not outputs.is_as_made(folder / SCENARIO):
+        raise UserError(
+            f"--out {folder}: its {SCENARIO} is not as bbrlab sweep wrote it, and would be replaced; choose another folder"
+        )
 
 
 def write_scenario(study: Study) -> None:
     """Write the scenario as it is run, with what was set: a file that `bbrlab sweep` takes again."""
     content = study.figure.scenario.model_dump(exclude_unset=True)
-    files.write_if_changed(study.folder / SCENARIO, dump_yaml(content, sort_keys=False))
+    files.write_if_changed(study.folder / SCENARIO, outputs.signed(dump_yaml(content, sort_keys=False)))
 
 
 def is_kept(run: Run, kernel_key: str) -> bool:

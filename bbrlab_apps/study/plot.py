@@ -11,7 +11,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from bbrlab.base import files
+from bbrlab.base import files, outputs
 from bbrlab.base.errors import UserError
 from bbrlab.results.series import STATE
 from bbrlab.show.plots.style import set_style
@@ -21,9 +21,14 @@ from bbrlab_apps.study.sources import PointsSource, RunSource, Source
 KINDS = ("line", "box", "cdf", "heat")
 FORMATS = ("png", "svg", "pdf")
 DPI = 150
-# What makes the bytes of a file those of its data alone.
+# What makes the bytes of a file those of its data alone, and says whose it is.
 SALT: dict[Any, Any] = {"svg.hashsalt": "bbrlab"}
-FIXED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+MARK = outputs.PICTURE.decode()
+FIXED: dict[str, dict[str, Any]] = {
+    "png": {"Software": MARK},
+    "svg": {"Date": None, "Creator": MARK},
+    "pdf": {"CreationDate": None, "Creator": MARK},
+}
 OF_SAMPLES = ("queue", "rtt")  # whose distributions are drawn of runs if nothing is asked for
 
 
@@ -41,11 +46,12 @@ class Wish:
 
 
 def check_out(out: Path | None) -> None:
-    """UserError for a file of a format that is not drawn."""
+    """UserError for a file of a format that is not drawn, and for one that is there and is no picture of bbrlab's."""
     if out is not None and out.suffix.removeprefix(".") not in FORMATS:
         raise UserError(
             f"--out {out}: the file's name says what is drawn: give one that ends with {', '.join('.' + f for f in FORMATS)}"
         )
+    outputs.check_file("--out", out, outputs.PICTURE)
 
 
 def plot(source: Source, wish: Wish) -> tuple[Figure, str]:
@@ -93,5 +99,5 @@ def save(figure: Figure, *out: Path) -> None:
     for file in out:
         kind = file.suffix.removeprefix(".")
         with mpl.rc_context(SALT), files.aside(file) as temporary:
-            figure.savefig(temporary, format=kind, dpi=DPI, metadata=FIXED.get(kind))
+            figure.savefig(temporary, format=kind, dpi=DPI, metadata=FIXED[kind])
     plt.close(figure)

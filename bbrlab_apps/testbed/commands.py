@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.outputs import check_file
 from bbrlab.base.words import number_of, shown
 from bbrlab.cli.app import KernelName, Overrides, all_cores, app, at_once, overrides_of
-from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
     from bbrlab_apps.testbed.draw import Row

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from bbrlab.base.outputs import check_file
 from bbrlab.base.words import number_of
 from bbrlab.cli.app import app
 
@@ -29,6 +30,7 @@ def traffic(
     from bbrlab.workload.chunks import write_chunks
     from bbrlab_apps.traffic.capture import from_capture
 
+    check_file("--out", out)  # people write such tables, too
     read = from_capture(capture)
     chunks = read.chunks
     write_chunks(chunks, out)

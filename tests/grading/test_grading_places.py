@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bbrlab.base.errors import UserError
+from bbrlab_apps.grading.grade import check_out
 from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.personal import checked_id, personal
 from bbrlab_apps.grading.report import class_table, page
@@ -209,3 +210,10 @@ def test_what_a_submission_says_is_text_of_one_line(text, tmp_path):
     assert "<img" not in page(made)  # type: ignore[arg-type]
     rows = csv.reader(io.StringIO(class_table({"ada": made})))  # type: ignore[dict-item]
     assert not any(cell[:1] in ("=", "+", "-", "@", "\t", "\r") for row in rows for cell in row)
+
+
+@pytest.mark.parametrize("name", ["report.html", "results.json", "grade.json", "examined.json"])
+def test_a_grade_replaces_grades_and_nothing_else(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UserError, match=f"{name}: is there, and does not have the mark"):
+        check_out(tmp_path)

@@ -127,6 +127,18 @@ def test_a_strangers_records_end_in_a_message(tmp_path, values):
         write_qlog(run, tmp_path / "file")
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_records_replace_records_of_their_own_and_nothing_else(tmp_path, packed):
+    run = made_up_run(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "run")
+    acks_of([{"time_s": 0.1, "flow": 0}]).astype({"flow": int}).to_parquet(run / "acks.parquet")
+    file = run / ("flow-0.sqlog.gz" if packed else "flow-0.sqlog")
+    own = (json.dumps(next(records(acks_of([{"time_s": 0.1}]), "t", "flow 0", "6.12"))) + "\n").encode()
+    for content, told in ((b"mine", "is there, and does not have the mark"), (own, "values that no run records")):
+        file.write_bytes(gzip.compress(content) if packed and content == own else content)
+        with pytest.raises(UserError, match=told):  # the made-up run has no flow: who comes so far would write
+            write_qlog(run, run, packed=packed)
+
+
 def traces():
     return sorted(TRACES.glob("*.sqlog.gz"))
 

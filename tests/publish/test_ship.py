@@ -263,7 +263,7 @@ calls = []
 replace = Path.replace
 
 def killed(self, target):
-    if Path(target).name == "quick" and self.name != ".quick.old":
+    if Path(target).name == "quick" and self.name != ".quick.bbrlab.old":
         os.kill(os.getpid(), signal.SIGKILL)
     return replace(self, target)
 
@@ -287,7 +287,7 @@ def test_who_is_killed_between_old_and_new_loses_nothing(shipped, made, tmp_path
     mine = ship.Finished("quick", figures_at("quick", [PART[0]]), made / "mine")
     done = subprocess.run([sys.executable, "-c", KILLED, str(shipped)], cwd=paths.ROOT)
     assert done.returncode == -9
-    assert {path.name for path in shipped.iterdir()} >= {".quick.old"} and not (shipped / "quick").exists()
+    assert {path.name for path in shipped.iterdir()} >= {".quick.bbrlab.old"} and not (shipped / "quick").exists()
     match how:
         case "rejudge":
             rejudge(shipped, "quick")
@@ -307,7 +307,7 @@ def test_a_folder_that_cannot_be_put_in_its_place_leaves_the_old_one(shipped, mo
     renamed = Path.replace
 
     def fails(self: Path, target: Path) -> Path:
-        if target.name == "quick" and self.name != ".quick.old":
+        if target.name == "quick" and self.name != ".quick.bbrlab.old":
             raise OSError(5, "Input/output error")
         return renamed(self, target)
 
@@ -335,7 +335,7 @@ def test_where_nothing_ships_or_can_nothing_is_made(tmp_path):
 def test_the_lock_is_no_part_of_the_package():
     """It stays beside what ships; Git and an image leave it out."""
     ignored = subprocess.run(
-        ["git", "check-ignore", "--no-index", "shipped/.quick.lock", "shipped/.full.old/manifest.json"],
+        ["git", "check-ignore", "--no-index", "shipped/.quick.lock", "shipped/.full.bbrlab.old/manifest.json"],
         cwd=paths.ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert len(ignored.stdout.splitlines()) == 2, ignored.stderr
@@ -352,8 +352,19 @@ def test_figures_that_ship_go_only_if_one_says_so(made, shipped, tmp_path):
     assert list(read_manifest(shipped, other.scale).figures) == [PART[1]]
 
 
+def test_a_folder_with_what_never_shipped_is_left_alone(shipped, tmp_path):
+    """Of its name, or beside what ships: it would be gone with the old results."""
+    (tmp_path / "home" / "quick").mkdir(parents=True)
+    unread = ship.Finished("quick", figures_at("quick", [PART[0]]), tmp_path)
+    for place in (shipped, tmp_path / "home"):
+        (place / "quick" / "notes.txt").write_text("mine")
+        with pytest.raises(UserError, match=r"has notes\.txt, which is not among what bbrlab made there"):
+            ship.pack(unread, place, others=ship.OtherFigures.DROP)
+        assert (place / "quick" / "notes.txt").read_text() == "mine"
+
+
 def test_an_old_folder_that_was_left_aside_is_not_put_back_later(shipped):
-    old = shipped / ".quick.old"
+    old = shipped / ".quick.bbrlab.old"
     shutil.copytree(shipped / "quick", old)
     with exclusive_access(shipped, "quick"):
         pass

@@ -38,7 +38,7 @@ from bbrlab.results.tables import figure_table
 from bbrlab.run import compatibility
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.guest import keep_console
-from bbrlab.run.output import RESULTS, result_folder
+from bbrlab.run.output import RESULTS, prepare_out, result_folder
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -526,6 +526,25 @@ def test_a_manifest_that_is_not_of_a_run_is_not_replaced(scenario_file, tmp_path
     assert content_of(tmp_path / "out") == {"manifest.json": content}
 
 
+@pytest.mark.parametrize("name", [*(n for n in RESULTS if n != "manifest.json"), "prompt-files"])
+def test_somebodys_file_with_a_results_name_is_not_replaced(tmp_path, name):
+    (tmp_path / name).mkdir() if name == "prompt-files" else (tmp_path / name).write_text("mine")
+    with pytest.raises(UserError, match=f"has {name}, but no manifest.json of a run"):
+        prepare_out(tmp_path)
+
+
+@pytest.mark.parametrize("log", ["", "bbrlab stage mininet\n", "Kernel panic - not syncing\n"])
+def test_a_run_that_was_broken_off_is_made_again_in_its_folder(tmp_path, log):
+    """Its log tells that the folder is of a run, also where the guest died before it said anything."""
+    with pytest.raises(UserError, match="died"), result_folder(tmp_path / "out") as result:
+        (tmp_path / "out" / "samples.parquet").write_text("half")
+        (tmp_path / "out" / "guest.log").write_text(log)
+        result.begun = True
+        raise UserError("the guest died")
+    assert (tmp_path / "out" / "guest.log").read_text() == f"{log}\nbbrlab run: broken off\n"
+    prepare_out(tmp_path / "out")
+
+
 @pytest.mark.parametrize("command", ["run", "play"])
 def test_a_scenario_is_not_replaced_by_its_own_result(scenario_file, old_result, command):
     (old_result / "played.yaml").write_text(scenario_file().read_text())
@@ -686,7 +705,7 @@ def test_a_damaged_kernel_goes_aside_whole(tmp_path):
 @pytest.mark.parametrize("left", ["folder", "link"])
 def test_what_a_killed_one_left_aside_is_in_nobodys_way(tmp_path, left):
     """The old folder is removed only when a new one is there; put back if none is."""
-    folder, old, new = tmp_path / "key", tmp_path / ".key.old", tmp_path / "scratch" / "out"
+    folder, old, new = tmp_path / "key", tmp_path / ".key.bbrlab.old", tmp_path / "scratch" / "out"
     whole = tmp_path / "elsewhere" if left == "link" else old
     whole.mkdir()
     (whole / "linux").write_text("old")
@@ -701,8 +720,6 @@ def test_what_a_killed_one_left_aside_is_in_nobodys_way(tmp_path, left):
         files.put_folder(new, folder)
         assert (folder / "linux").read_text() == text
         assert not old.is_symlink() and not old.exists()
-    files.write_folder(folder, {"linux": b"newest"})
-    assert (folder / "linux").read_text() == "newest"
     assert left == "folder" or (whole / "linux").read_text() == "old", "what a link leads to is somebody's"
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
@@ -28,6 +29,7 @@ from bbrlab.claims.load import claims_of
 from bbrlab.claims.select import full_figures
 from bbrlab.claims.statement_verdict import counted_apart, statement_frame
 from bbrlab.cli.app import overrides_of
+from bbrlab.cli.commands import app
 from bbrlab.measure.summary import FlowEntry
 from bbrlab.results.figures import figures_at
 from bbrlab.results.run_folder import find_run
@@ -409,6 +411,17 @@ def test_a_table_with_a_wrong_type_gives_one_message(results, tmp_path, file, co
 def test_without_results_it_says_what_to_do(tmp_path):
     with pytest.raises(UserError, match="snakemake --cores 2 --config scale=smoke -- all"):
         build_site("smoke", tmp_path / "site", tmp_path / "nothing")
+
+
+def test_a_folder_that_is_no_site_is_left_alone(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "ch1.tex").write_text("mine")
+    (tmp_path / ".home.old").mkdir()
+    done = CliRunner().invoke(app, ["site", "--scale", "smoke", "--out", str(tmp_path), "--execute"])
+    assert "has thesis/ch1.tex, which is not among what bbrlab made there" in str(done.exception), done.output
+    with pytest.raises(UserError, match=r"thesis/ch1.tex"):
+        build_site("smoke", tmp_path)
+    assert (tmp_path / "thesis" / "ch1.tex").read_text() == "mine" and (tmp_path / ".home.old").is_dir()
 
 
 def test_documents_are_found_flat_or_in_folders(tmp_path):

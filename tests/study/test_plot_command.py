@@ -358,3 +358,32 @@ def app_commands() -> dict[str, Any]:
     import typer.main
 
     return dict(typer.main.get_command(app).commands)
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_a_picture_replaces_a_picture_of_its_own_and_nothing_else(made, kind):
+    run = run_folder(made())
+    out = Path(f"picture.{kind}")
+    words = ["plot", run, "--y", "queue", "--out", str(out)]
+    for _ in range(2):
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+    out.write_text("mine")
+    done = CliRunner().invoke(app, words)
+    assert "is there, and does not have the mark" in str(done.exception), done.output
+    assert out.read_text() == "mine"
+    done = CliRunner().invoke(app, ["compare", run, run_folder(made(name="exp2")), "--out", str(out)])
+    assert "is there, and does not have the mark" in str(done.exception), done.output
+
+
+@pytest.mark.parametrize(
+    ("out", "told"), [("{run}/summary.json", "ends with .html"), ("mine.html", "does not have the mark")]
+)
+def test_a_page_replaces_nothing_but_a_page(made, out, told):
+    study = made()
+    Path("mine.html").write_text("mine")
+    done = CliRunner().invoke(app, ["show", run_folder(study), "--out", out.format(run=run_folder(study))])
+    assert told in str(done.exception), done.output
+    assert Path("mine.html").read_text() == "mine" and json.loads((study.runs[0].folder / "summary.json").read_text())
+    for _ in range(2):
+        assert CliRunner().invoke(app, ["show", run_folder(study), "--out", "new.html"]).exit_code == 0

@@ -145,6 +145,24 @@ def test_a_folder_of_another_study_is_left_alone(lab):
     )
 
 
+@pytest.mark.parametrize("words", [[], ["--seeds", "5"], ["--set", "duration_s=12"]])
+def test_a_scenario_by_hand_is_not_replaced_by_what_is_run(lab, words):
+    text = f"# why I ask\n{yaml.safe_dump(QUESTION)}"
+    Path("study.yaml").write_text(text)
+    done = sweep("study.yaml", "--out", ".", *words)
+    assert "its study.yaml is not as bbrlab sweep wrote it" in str(done.exception), done.output
+    assert Path("study.yaml").read_text() == text and not lab.jobs
+
+
+def test_a_change_by_hand_of_what_was_run_is_not_replaced(lab):
+    assert sweep("my.yaml", "--seeds", "1", "--out", "a").exit_code == 0
+    changed = Path("a/study.yaml").read_text().replace("trials: 1", "trials: 2")
+    Path("a/study.yaml").write_text(changed)
+    done = sweep("my.yaml", "--seeds", "1", "--out", "a")
+    assert "its study.yaml is not as bbrlab sweep wrote it" in str(done.exception), done.output
+    assert Path("a/study.yaml").read_text() == changed
+
+
 def test_values_that_no_column_holds_are_texts(lab, tmp_path):
     sweep_of = {"network.rtt_ms": [40, [20, 60]]}
     Path("rtt.yaml").write_text(yaml.safe_dump(QUESTION | {"sweep": sweep_of, "name": "rtt"}))

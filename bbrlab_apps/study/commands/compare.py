@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from bbrlab.base import outputs
 from bbrlab.base.errors import UserError
+from bbrlab.base.tables import csv_head
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
-from bbrlab.cli.preflight import check_file
 from bbrlab_apps.study.commands.compare_runs import SUMMARY, compare_runs
 
 
@@ -64,9 +65,9 @@ def compare(
     from bbrlab_apps.study.comparison import Comparison, content_of, show_comparison, write_page, write_points
 
     metrics = metric or METRICS
-    compare_points({}, {}, metrics)  # of nothing: says if there is no such metric, before a campaign runs
-    check_file("--csv", csv)
-    check_file("--page", page)
+    nothing = compare_points({}, {}, metrics)  # says if there is no such metric, before a campaign runs
+    outputs.check_file("--csv", csv, csv_head(nothing))
+    outputs.check_file("--page", page, outputs.PAGE)
     sides = sources_of(kernel or [], results or [], config or [])
     scale = scale or load_config().scale
     jobs = cores or all_cores()

@@ -12,7 +12,6 @@ import typer
 
 from bbrlab.base.errors import UserError
 from bbrlab.cli.app import EXIT_MOVED, print_json
-from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
     from bbrlab_apps.study.run_differences import Field, Number
@@ -44,7 +43,6 @@ def compare_runs(
     if others:
         raise UserError(f"{others[0]}: is for the sides of a campaign; two runs are compared as they are")
     check_out(out)
-    check_file("--out", out)
     chosen = [resolve("--metric", name, list(METRICS), "docs/reference/results.md has all") for name in metrics or ()]
     runs = source_of(words)
     assert isinstance(runs, list)

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from bbrlab.cli.app import ScaleName, app, overrides_of
-from bbrlab.cli.preflight import check_file
 
 
 @app.command()
@@ -32,7 +31,6 @@ def plot(
     from bbrlab_apps.study.sources import source_of
 
     check_out(out)
-    check_file("--out", out)
     wish = Wish(
         kind,
         x,
@@ -43,5 +41,6 @@ def plot(
     )
     figure, name = draw(source_of(what, scale), wish)
     file = out or Path(f"{name}.png")
+    check_out(file)
     save(figure, file)
     typer.echo(str(file))

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
+from bbrlab.base import outputs
+from bbrlab.base.errors import UserError
 from bbrlab.cli.app import app
 
 
 @app.command()
 def show(
     run: Annotated[str, typer.Argument(metavar="RUN|STUDY", help="Folder of a run, PAPER/FIGURE/POINT/seed-N of the results folder, or a study's folder.", show_default=False)],
-    out: Annotated[Path | None, typer.Option(help="File; default: below pages/runs in the results folder; of a study index.html in its folder.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.html", help="File; default: below pages/runs in the results folder; of a study index.html in its folder.", show_default=False)] = None,
 ) -> None:  # fmt: skip
     """Write a page of one run, or of a study of your own with its pictures, points and runs.
 
@@ -23,6 +25,9 @@ def show(
     from bbrlab_apps.site.run_page import default_file, write_run_page
     from bbrlab_apps.study.page import folder_of, write_study_page
 
+    if out is not None and out.suffix not in (".html", ".htm"):
+        raise UserError(f"--out {out}: is to be a page: give a name that ends with .html")
+    outputs.check_file("--out", out, outputs.PAGE)
     if study := folder_of(run):
         typer.echo(write_study_page(study, out))
         return
