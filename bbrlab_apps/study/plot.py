@@ -59,7 +59,7 @@ def plot(source: Source, wish: Wish) -> tuple[Figure, str]:
     if wish.kind not in KINDS:
         raise UserError(f"--kind {wish.kind}: no such kind; use one of {', '.join(KINDS)}")
     mpl.use("Agg")  # no window: the picture is a file
-    set_style()
+    set_style(math=False)
     return _of_points(source, wish) if isinstance(source, PointsSource) else _of_runs(source, wish)
 
 

@@ -69,7 +69,7 @@ def name_of(estimate: Estimate, number: int) -> str:
 def draw(estimate: Estimate, runs: Sequence[RunSource]) -> Figure:
     """Goodput and RTT over time: the testbed as full lines, the lab as dashes, with a band from the least to the most of its runs."""
     mpl.use("Agg")
-    set_style()
+    set_style(math=False)
     bin_s = max(
         [
             estimate.duration_s / BINS,

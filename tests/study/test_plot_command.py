@@ -360,6 +360,16 @@ def app_commands() -> dict[str, Any]:
     return dict(typer.main.get_command(app).commands)
 
 
+def test_a_name_with_dollars_is_a_name(made):
+    """Matplotlib takes what stands between two of them for a formula, and stops at one that it does not understand."""
+    one, two = (study.runs[0].folder for study in (made(), made(name="exp2")))
+    runs = [str(one.rename(r"r$\frac{1$")), str(two.rename(r"x_$\bad$"))]
+    for kind in ("line", "cdf"):
+        picture = draw(*runs, kind=kind)
+        assert set(runs) <= set(texts(picture))
+        save(picture, Path("picture.png"))
+
+
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_a_picture_replaces_a_picture_of_its_own_and_nothing_else(made, kind):
     run = run_folder(made())

@@ -26,11 +26,16 @@ NUMBER = 0.09  # the room that a number needs at an axis, as a part of it
 ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False, "borderaxespad": 0.1}
 
 
-def set_style() -> None:
-    """Set the look of all figures."""
+def set_style(*, math: bool = True) -> None:
+    """Set the look of all figures.
+
+    Args:
+        math: whether what stands between two $ is a formula, as logarithmic axes have them; in names that people give it is none.
+    """
     sns.set_theme(
         context="notebook", style="whitegrid", rc={"figure.dpi": 110, "grid.linewidth": 0.5, "axes.titlesize": 11}
     )
+    plt.rcParams["text.parse_math"] = math
 
 
 def bdp_axis(axes: Axes, values: list[float]) -> None:
