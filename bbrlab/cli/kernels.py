@@ -126,7 +126,7 @@ def _own_entry(
         raise UserError(
             f"--name {name}: is taken: {users_file()} has another kernel of this name; give another, or change or remove that entry there"
         )
-    prepare_users_file()
+    prepare_users_file(name, entry)
     return name, entry, own_spec(name, entry, shipped)
 
 

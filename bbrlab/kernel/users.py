@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict, problem_of, read_model
+from bbrlab.base.yaml_files import dump_yaml, parse_yaml
 from bbrlab.kernel.sources import Source
 
 VARIABLE = "BBRLAB_KERNELS"
@@ -116,9 +117,11 @@ def checked_entry(name: str, **fields: object) -> UsersKernel:
         raise UserError(f"{option} {first['input']}: {problem_of(first['msg'])}") from None
 
 
-def prepare_users_file() -> None:
-    """Make the folder of the user's file, before a build that takes minutes. UserError if the file cannot be written there."""
+def prepare_users_file(name: str, entry: UsersKernel) -> None:
+    """Make the folder of the user's file, before a build that takes minutes. UserError if the file cannot be written there, or a kernel
+    not into it."""
     path = users_file()
+    _with(name, entry)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
@@ -131,11 +134,24 @@ def prepare_users_file() -> None:
 
 def add_to_users(name: str, entry: UsersKernel) -> None:
     """Add a kernel to the user's file, which is made if need be (prepare_users_file())."""
-    path = users_file()
-    kernels = read_users(path) | {name: entry}
+    files.write_text(users_file(), _with(name, entry))
+
+
+def _with(name: str, entry: UsersKernel) -> str:
+    """The text of the user's file with one more kernel. UserError if it would not be read as what it is."""
+    kernels = read_users() | {name: entry}
     content = {"kernels": {n: k.model_dump(mode="json", exclude_defaults=True) for n, k in kernels.items()}}
     begin = "# Kernels of one's own (docs/howto/kernels.md), beside those of config/kernels.yaml.\n"
-    files.write_text(path, begin + yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+    try:
+        text = begin + dump_yaml(content, allow_unicode=True)
+        same = UsersFile.model_validate(parse_yaml(text)).kernels == kernels
+    except (yaml.YAMLError, ValueError):
+        same = False
+    if not same:
+        raise UserError(
+            f"{users_file()}: cannot have kernel {name}: a path or an option's value has characters that are no text; give others"
+        )
+    return text
 
 
 def option_line(name: str, value: str) -> str:

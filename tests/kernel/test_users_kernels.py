@@ -511,6 +511,23 @@ def test_what_is_wrong_on_its_command_line_is_told_before_anything_is_built(comm
     assert asked == [] and not users.exists()
 
 
+def test_what_looks_like_a_number_is_the_same_when_it_is_read(command, tmp_path):
+    """YAML reads 1e3 as a number, and 08 as none that the lab takes."""
+    patch(tmp_path)
+    options = {"CONFIG_LOCALVERSION": "1e3", "CONFIG_A": "08", "CONFIG_B": "yes", "CONFIG_C": "0x10", "CONFIG_D": "ä ~"}
+    asked = [f"--option={name}={value}" for name, value in options.items()]
+    for name in ("1e3", "08", "no"):
+        done, _ = command("--on", "mainline-6.12", "--name", name, "--patch", "my.patch", *asked, "--names", "bbr3=no")
+        assert done.exit_code == 0, done.exception
+        assert find_spec(name)[1].settings == options and find_spec(name)[1].names["bbr3"] == "no"
+
+
+def test_what_is_no_text_is_told_before_anything_is_built(command, users, tmp_path):
+    patch(tmp_path)
+    done, asked = command(*MINE, "--patch", "my.patch", "--option", "CONFIG_A=\udcff")
+    assert "cannot have kernel my-bbr3" in str(done.exception) and asked == [] and not users.exists()
+
+
 def test_a_build_that_fails_leaves_no_entry(command, users, tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise UserError("it does not apply")
