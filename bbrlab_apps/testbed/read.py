@@ -56,7 +56,7 @@ def _read(path: Path) -> list[Recording]:
             return recordings
     if "Interval" in text and "Bitrate" in text:
         raise NotReadError("is iperf3's text, which has no RTT; record with iperf3 -J -i 0.1")
-    raise NotReadError(f"is none of {KINDS}")
+    raise NotReadError(f"is none of {KINDS}; for a table of numbers: docs/howto/beside.md#a-table-of-numbers")
 
 
 def _text(path: Path) -> str:

@@ -273,6 +273,7 @@ BAD = {
     "udp.json": (json.dumps({"start": {"test_start": {"protocol": "UDP"}}, "intervals": []}), "is a test of UDP"),
     "refused.json": (json.dumps({"start": {}, "intervals": [], "end": {}, "error": "unable to connect"}), "unable to connect"),
     "other.json": ('{"a": 1}', "is none of"),
+    "table.csv": ("rtt_ms,share\n20,0.3\n", "for a table of numbers: docs/howto/beside.md#a-table-of-numbers"),
     "list.json": ("[" * 100_000, "is none of"),
     "deep.json": ('{"start": ' + "[" * 100_000, "no JSON that can be read"),
     "flent.json": ('{"x_values": [1], "results": {"Ping": [1]}}', "no series of a TCP flow"),
