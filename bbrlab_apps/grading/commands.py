@@ -85,7 +85,7 @@ def grade(
         if not os.path.lexists(submission):
             raise UserError(f"{submission}: is not there; give the folder or the archive of a submission")
         name = checked_id(student or name_of(submission))
-        people = read_people(loaded, submitted, marks, [name])
+        people, _ = read_people(loaded, submitted, marks, [name])  # rows of the rest of the class are no fault
         check_out(out / name)
         result = grade_submission(submission, rubric, name, out / name, by_people=people[name])
         if as_json:
@@ -94,8 +94,14 @@ def grade(
             _show(result, out / name)
         return
     assert class_ is not None
+    if out.resolve().is_relative_to(class_.resolve()):
+        raise UserError(
+            f"--out {out}: lies in --class {class_}, and would be graded as a submission; choose another folder"
+        )
     submissions = submissions_in(class_)
-    people = read_people(loaded, submitted, marks, list(submissions))
+    people, notes = read_people(loaded, submitted, marks, list(submissions))
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
     check_file("--out", out / CLASS, CLASS_HEAD.encode())
     check_file("--out", out / CLASS_PAGE, PAGE_MARK)
     for name in submissions:
@@ -147,7 +153,11 @@ def assign(
     check_file("--scenario", scenario)
     if sheets is not None:
         for assignment in drawn:
-            write_sheet(loaded, assignment, sheets / assignment.student)
+            folder = sheets / assignment.student
+            if kept := write_sheet(loaded, assignment, folder):
+                typer.echo(
+                    f"note: {folder}: kept {', '.join(kept)}, not as they are handed out; to have them anew, move them away"
+                )
         column_note = f", named by the column '{people.column}' of {roster}" if people else ""
         typer.echo(f"{number_of(len(drawn), 'sheet')}: {sheets}{column_note}")
     for assignment in drawn if sheets is None else ():

@@ -108,42 +108,51 @@ def read_roster(file: Path, column: str | None = None) -> Roster:
 
 def read_people(
     rubric: Rubric, submitted: Path | None, marks: Path | None, students: Sequence[str]
-) -> dict[str, ByPeople]:
-    """{student: what people contribute to the grade}. UserError naming file, row and column of what is wrong.
+) -> tuple[dict[str, ByPeople], list[str]]:
+    """{student: what people contribute to the grade}, and a note for each file with rows of others. UserError naming file, row and
+    column of what is wrong, or stands twice.
 
     Args:
         submitted: a CSV file with student, submitted (ISO 8601 with a zone) and, if there are any, extension_days; None: all in time.
         marks: a CSV file with student, question, points and, if there are any, comment; None: none yet.
     """
     people: dict[str, ByPeople] = {student: {"late_days": 0, "marks": {}} for student in students}
+    others: dict[Path, list[str]] = {}
     if submitted is not None:
         if rubric.late.deadline is None:
             raise UserError(f"--submitted {submitted}: the rubric has no late.deadline")
         for student, days in _times(rubric, submitted).items():
             if student in people:
                 people[student]["late_days"] = days
+            else:
+                others.setdefault(submitted, []).append(student)
     if marks is not None:
         for student, given in _marks(rubric, marks).items():
             if student in people:
                 people[student]["marks"] = given
-    return people
+            else:
+                others.setdefault(marks, []).append(student)
+    return people, [
+        f"{file}: has rows of {in_short(names)}, of whom there is no submission" for file, names in others.items()
+    ]
 
 
 def _times(rubric: Rubric, file: Path) -> dict[str, int]:
     table = read_table(file)
     student, at, extension_column = table.needed("student"), table.needed("submitted"), table.column(["extension_days"])
     deadline = instant_of(rubric.late.deadline or "")
-    days_of = {}
+    days_of: dict[str, int] = {}
     for number, row in enumerate(table.rows, 2):
         extension = (
             _number(table, number, row, extension_column, 0, 365)
             if extension_column is not None and row[extension_column].strip()
             else 0.0
         )
+        id = checked_id(row[student], f"{file}, row {number}")
+        if id in days_of:
+            raise UserError(f"{file}, row {number}: '{id}' stands twice; keep the row that counts")
         try:
-            days_of[checked_id(row[student], f"{file}, row {number}")] = late_days(
-                deadline, instant_of(row[at]), extension
-            )
+            days_of[id] = late_days(deadline, instant_of(row[at]), extension)
         except ValueError as error:
             raise UserError(f"{file}, row {number}, column 'submitted': {error}") from None
     return days_of
@@ -163,7 +172,10 @@ def _marks(rubric: Rubric, file: Path) -> dict[str, dict[str, tuple[float, str]]
             )
         value = _number(table, number, row, points, 0, points_max[id])
         words = row[comment].strip()[:2000] if comment is not None else ""
-        marks.setdefault(checked_id(row[student], f"{file}, row {number}"), {})[id] = (value, words)
+        name = checked_id(row[student], f"{file}, row {number}")
+        if id in marks.setdefault(name, {}):
+            raise UserError(f"{file}, row {number}: '{name}' has two rows for '{id}'; keep the one that counts")
+        marks[name][id] = (value, words)
     return marks
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,12 +69,12 @@ def _sheet_question(question: Question) -> SheetQuestion:
     return SheetQuestion(id=question.id, asks=question.asks, answer=answer, choices=question.options)
 
 
-def write_sheet(rubric: Rubric, personal: Personal, folder: Path) -> None:
-    """Write a student's folder: SHEET, the scenario, answers to fill in, and an empty notebook. Existing ones are replaced."""
+def write_sheet(rubric: Rubric, personal: Personal, folder: Path) -> list[str]:
+    """Write a student's folder: SHEET, the scenario, answers to fill in, and an empty notebook. Returns the names of those parts that
+    are there and are others, which are kept: somebody may have filled them in."""
     sheet = sheet_of(rubric, personal)
     folder.mkdir(parents=True, exist_ok=True)
     files.write_text(folder / SHEET, dump_yaml(sheet.model_dump(exclude_defaults=True)))
-    files.write_text(folder / SCENARIO, dump_yaml(sheet.scenario))
     lines = [f"student: {dump_yaml(personal.student).splitlines()[0]}", "answers:"]
     for question in sheet.questions:
         kinds = {
@@ -81,14 +83,27 @@ def write_sheet(rubric: Rubric, personal: Personal, folder: Path) -> None:
             "text": "a text; a person reads it",
         }
         lines += [f"  # {' '.join(question.asks.split())} ({kinds[question.answer]})", f"  {question.id}:"]
-    files.write_text(folder / ANSWERS, "\n".join([*lines, ""]))
     cell = {
         "cell_type": "markdown",
         "metadata": {},
         "id": "how",
         "source": [f"# {rubric.title}\n", "How I came to my answers.\n"],
     }
-    files.write_json(folder / NOTEBOOK, {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    parts = {
+        SCENARIO: dump_yaml(sheet.scenario),
+        ANSWERS: "\n".join([*lines, ""]),
+        NOTEBOOK: json.dumps(notebook, indent=1) + "\n",
+    }
+    kept = [name for name, text in parts.items() if os.path.lexists(folder / name) and not _has(folder / name, text)]
+    for name in parts.keys() - kept:
+        files.write_text(folder / name, parts[name])
+    return kept
+
+
+def _has(file: Path, text: str) -> bool:
+    data = text.encode()
+    return file.is_file() and file.stat().st_size == len(data) and file.read_bytes() == data
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from bbrlab_apps.grading.personal import personal
 from bbrlab_apps.grading.report import gradescope as results_json
 from bbrlab_apps.grading.rubric import Late, Question, instant_of
 from bbrlab_apps.grading.sheet import SHEET, check_submission, write_sheet
+from bbrlab_apps.grading.submission import ANSWERS
 from tests.graded import RUBRIC, STUDENT, graded, make_submission, score_of, write_rubric
 from tests.show.browser import PROGRAM, Browser
 
@@ -139,7 +140,8 @@ def test_marks_and_times(tmp_path):
         "student,submitted,extension_days\nada,2026-12-03T10:00:00+01:00,\nbob,2026-12-03T10:00:00+01:00,7\nzoe,2026-12-09T10:00:00Z,\n"
     )
     marks.write_text('student,question,points,comment\nada,why,"7,5",good\n')
-    people = read_people(rubric, times, marks, ["ada", "bob"])
+    people, notes = read_people(rubric, times, marks, ["ada", "bob"])
+    assert notes == [f"{times}: has rows of zoe, of whom there is no submission"]
     assert people == {"ada": {"late_days": 2, "marks": {"why": (7.5, "good")}}, "bob": {"late_days": 0, "marks": {}}}
     marks.write_text("student,question,points\nada,why,11\n")
     with pytest.raises(UserError, match="row 2, column 'points': '11' must be a number from 0 to 10"):
@@ -147,6 +149,12 @@ def test_marks_and_times(tmp_path):
     marks.write_text("student,question,points\nada,colour,1\n")
     with pytest.raises(UserError, match="no person grades 'colour'"):
         read_people(rubric, None, marks, ["ada"])
+    marks.write_text("student,question,points\nada,why,5\nada,why,6\n")
+    with pytest.raises(UserError, match="row 3: 'ada' has two rows for 'why'"):
+        read_people(rubric, None, marks, ["ada"])
+    times.write_text("student,submitted\nada,2026-12-03T10:00:00Z\nada,2026-12-01T10:00:00Z\n")
+    with pytest.raises(UserError, match="row 3: 'ada' stands twice"):
+        read_people(rubric, times, None, ["ada"])
     times.write_text("student,submitted\nada,yesterday\n")
     with pytest.raises(UserError, match="row 2, column 'submitted': 'yesterday' is no time"):
         read_people(rubric, times, None, ["ada"])
@@ -260,6 +268,27 @@ def test_sheets_have_nothing_that_is_right(tmp_path):
     sheet = yaml.safe_load((tmp_path / "sheets/ada" / SHEET).read_text())
     assert sheet["seeds"] == own.seeds and sheet["parameters"] == own.parameters
     assert len((tmp_path / "drawn.csv").read_text().splitlines()) == 3
+
+
+def test_a_sheet_that_is_written_again_keeps_what_was_filled_in(tmp_path):
+    rubric = load_rubric(write_rubric(tmp_path, **WHOLE))
+    folder = tmp_path / "ada"
+    assert write_sheet(rubric, personal(rubric, "ada"), folder) == []
+    (folder / ANSWERS).write_text("my answers")
+    (folder / SHEET).write_text("")
+    assert write_sheet(rubric, personal(rubric, "ada"), folder) == [ANSWERS]
+    assert (folder / ANSWERS).read_text() == "my answers" and (folder / SHEET).read_text()
+    said = invoke("assign", "--rubric", tmp_path / "rubric.yaml", "--student", "ada", "--sheets", tmp_path).output
+    assert f"note: {folder}: kept {ANSWERS}, not as they are handed out" in said
+
+
+def test_a_class_has_no_grades_in_it(tmp_path, monkeypatch):
+    """They would be the submission of a student called grades."""
+    rubric = write_rubric(tmp_path)
+    (tmp_path / "class/ada").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "class")
+    said = str(invoke("grade", "--class", ".", "--rubric", rubric).exception)
+    assert said.startswith("--out grades: lies in --class ., and would be graded as a submission")
 
 
 def test_a_sheet_alone_lacks_runs_and_answers(tmp_path):
