@@ -256,7 +256,7 @@ class Cause(Strict):
 
     kind: Literal["paper", "open-condition", "algorithm", "environment", "unknown"] = Field(
         description="paper: its own data or another sentence of it contradict it; open-condition: it hangs on what the paper does not say; "
-        "algorithm: the lab's BBRv2 or BBRv3 (the released code in the same lab does otherwise); environment: the lab (the released code, or "
+        "algorithm: the lab's BBRv2 or BBRv3 (Google's code in the same lab does otherwise); environment: the lab (Google's code, or "
         "Linux's own, in it misses as much); unknown: looked into, and not found"
     )
     evidence: Text = Field(description="in words, with the numbers that show it")
@@ -281,7 +281,7 @@ class Shared(Strict):
     own: bool = Field(False, description="not the paper's: a reading of the lab's, counted in a line of its own")
     finding: Finding | None = Field(None, description="what an investigation found where it does not reproduce")
     shortest_s: Seconds | None = Field(
-        None, description="runs at least so long (s) may judge it; default: as long as the scenario's own"
+        None, description="runs of at least this length (s) may judge it; default: the scenario's own length"
     )
 
     @property
@@ -308,8 +308,7 @@ class Claim(Shared):
     metric: str | None = Field(
         None, description="arithmetic on the columns of the figure tables (docs/reference/results.md); name.column where at has "
         "names. Beside the measured columns: published; ware, fluid and burst, the share that the models give group 0. Functions: "
-        "abs, crossing(x, y, fraction), first, fraction_above(values, limit), grouped_rms(values, key), last, max, mean, median, "
-        "min, rms, sum, tree_accuracy(first, second, features...), trend(values, key)"
+        "at the head of docs/reference/claims.md"
     )  # fmt: skip
     expect: Expectation = Field(description="what is expected of metric: numbers may be arithmetic on a row's cells")
 

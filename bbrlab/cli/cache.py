@@ -57,7 +57,7 @@ def show(folder: Folder = None, as_json: AsJson = False) -> None:
 def prune(
     folder: Folder = None,
     days: Annotated[float | None, typer.Option(min=0, help="Remove what was not used for so many days.")] = None,
-    gb: Annotated[float | None, typer.Option(min=0, help="Then remove what was not used for longest, until so many GB are left. Without --days the default is cache_gb of config/config.yaml.")] = None,
+    gb: Annotated[float | None, typer.Option(min=0, help="Then remove what was not used for longest, until this many GB are left. Without --days the default is cache_gb of config/config.yaml.")] = None,
     keep: Annotated[list[Path] | None, typer.Option(help="Results of another checkout, whose links stay as this checkout's always do; may be given several times.")] = None,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only say what would go.")] = False,
     as_json: AsJson = False,

@@ -333,7 +333,8 @@ class DataPath(Strict):
     """What happens to data packets behind the bottleneck: reordering first, then delay and jitter. ACKs meet none of it."""
 
     delay_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(
-        0.0, description="of the base RTT, so much lies here; the rest is on the way of the ACKs. 0: all of it is there"
+        0.0,
+        description="the part of the base RTT that lies here; the rest is on the way of the ACKs. 0: all of it is there",
     )
     jitter: DataJitter | None = Field(None, description="delay that varies from packet to packet, beside the base RTT")
     reordering: Reordering | None = Field(None, description="packets that come late, and are overtaken")
@@ -714,7 +715,7 @@ class Noise(Strict):
     )
     processing_us: Annotated[float, Field(ge=0, le=1000)] = Field(
         50.0,
-        description="hosts take between 0 and so much longer for each packet, uniformly: on the way of the ACKs, and before a paced packet "
+        description="hosts take up to this much longer for each packet, uniformly from 0: on the way of the ACKs, and before a paced packet "
         "leaves. Packets are never reordered, and pacing rates stay. 50: a network card that interrupts at most 20,000 times a "
         "second, as common drivers do by default",
     )

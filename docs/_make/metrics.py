@@ -17,6 +17,7 @@ PAGE = paths.ROOT / "docs/reference/results.md"
 
 # What the page says once, above the tables.
 PERCENTILES = re.compile(r"[,;]? ?linear between samples \(NumPy's default, method 7 of Hyndman and Fan 1996\)")
+SINCE = next(m.since for m in schema.GROUP.values() if m.since)  # when most of the later ones came
 LONG = 50  # a definition that another metric has, too, is told once
 
 
@@ -25,7 +26,9 @@ def _rows(metrics: Mapping[str, Metric]) -> list[str]:
     told: dict[str, str] = {}
     for m in metrics.values():
         over = f" (over how many: `{m.over}`)" if m.over else ""
-        since = f"; since {m.since}, null in older results" if m.since else ""
+        since = ""
+        if m.since:
+            since = " †" if m.since == SINCE else f"; since {m.since}, null in older results"
         since = "; only in results that have one" if m.sometimes else since
         definition = PERCENTILES.sub("", m.definition)
         first = told.setdefault(definition, m.name)
@@ -37,7 +40,8 @@ def _rows(metrics: Mapping[str, Metric]) -> list[str]:
 
 def metric_tables() -> str:
     """The metrics of a flow group and those of a run, as Markdown."""
-    lines = ["### Metrics of a flow group", *_rows(schema.GROUP), "", "### Metrics of a run", *_rows(schema.RUN)]
+    lines = [f"†: since {SINCE}; null in older results.", ""]
+    lines += ["### Metrics of a flow group", *_rows(schema.GROUP), "", "### Metrics of a run", *_rows(schema.RUN)]
     return "\n".join(lines)
 
 

@@ -20,6 +20,17 @@ from docs._make.marks import page
 
 FOLDER, SCHEMAS = paths.ROOT / "docs" / "reference", paths.CONFIG / "schemas"
 Schema = Mapping[str, Any]
+# Of an option's value: what Typer calls it, and a word for readers.
+TYPES = {
+    "<str>": "TEXT",
+    "<list[str]>": "TEXT",
+    "<int>": "NUMBER",
+    "<int range>": "NUMBER",
+    "<float>": "NUMBER",
+    "<float range>": "NUMBER",
+    "<path>": "PATH",
+    "<list[Path]>": "PATH",
+}
 BOUNDS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
 
 
@@ -145,7 +156,10 @@ def _parameters(command: Any, context: typer.Context) -> Iterator[str]:
     for parameter in command.get_params(context):
         record = None if getattr(parameter, "hidden", False) else parameter.get_help_record(context)
         if record is not None and "--help" not in parameter.opts:
-            yield f"| `{_cell(record[0])}` | {_cell(record[1])} |"
+            # An argument's name says what it is.
+            name = re.sub(r"<[^>]*>", lambda found: TYPES.get(found[0], found[0]), record[0])
+            typed = name if record[0].startswith("-") else re.sub(r" <[^>]*>$", "", record[0])
+            yield f"| `{_cell(typed)}` | {_cell(record[1])} |"
 
 
 def scenario_page() -> str:
