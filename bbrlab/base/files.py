@@ -15,7 +15,7 @@ from typing import Any
 
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.limits import limits_in_words
-from bbrlab.base.locks import PARTIAL, held
+from bbrlab.base.locks import PARTIAL, held, remove_tree
 
 CHUNK_BYTES = 1 << 20
 
@@ -177,7 +177,7 @@ def _remove(folder: Path) -> None:
     if folder.is_symlink():
         folder.unlink()
     else:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -36,10 +36,12 @@ def owned_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all that is in it, as far as that is possible; links are not followed.
+    """Remove a folder, if it is there, with all that is in it, as far as that is possible; links are not followed.
 
     What kernel code of others writes may be nested deeper than Python's own goes, and closed to its owner.
     """
+    if not os.path.lexists(folder):
+        return
     try:
         shutil.rmtree(folder)
     except (OSError, RecursionError):

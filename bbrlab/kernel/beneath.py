@@ -17,7 +17,8 @@ from pathlib import Path, PurePosixPath
 
 from bbrlab.base.errors import UserError
 
-READ_MAX_BYTES = 64 << 20  # Linux has no text of half as many
+TEXT_MAX_BYTES = 64 << 20  # Linux has no text of half as many
+FILE_MAX_BYTES = 1 << 30  # nor is it itself as large; a file with holes can be as large as it likes to be
 NAME_MAX = 4096  # characters of a path, as Linux has it: nothing that is compiled lies deeper
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -39,11 +40,8 @@ def is_file(tree: Path, name: str) -> bool:
 
 def read_bytes(tree: Path, name: str) -> bytes:
     """The content of a file. UserError if it is a link, one leads to it, or it is no file that could be text; OSError if there is none."""
-    with _opened(tree, name) as handle, open(handle, "rb", closefd=False) as file:
-        data = file.read(READ_MAX_BYTES + 1)
-    if len(data) > READ_MAX_BYTES:
-        raise UserError(f"{name}: has more than {READ_MAX_BYTES >> 20} MB in this source, which no file of Linux has")
-    return data
+    with _opened(tree, name, TEXT_MAX_BYTES) as handle, open(handle, "rb", closefd=False) as file:
+        return file.read(TEXT_MAX_BYTES)
 
 
 def read_text(tree: Path, name: str) -> str:
@@ -52,8 +50,12 @@ def read_text(tree: Path, name: str) -> str:
 
 
 def copy(tree: Path, name: str, to: Path) -> None:
-    """Copy a file of any size out of a tree, with its permissions. Errors as of read_bytes()."""
-    with _opened(tree, name) as handle, open(handle, "rb", closefd=False) as file, open(to, "wb") as out:
+    """Copy a file out of a tree, with its permissions. Errors as of read_bytes(), but it may be larger."""
+    with (
+        _opened(tree, name, FILE_MAX_BYTES) as handle,
+        open(handle, "rb", closefd=False) as file,
+        open(to, "wb") as out,
+    ):
         shutil.copyfileobj(file, out)
         os.fchmod(out.fileno(), os.fstat(handle).st_mode & 0o777)
 
@@ -148,7 +150,7 @@ def _parent(tree: Path, name: str, make: bool = False) -> Iterator[tuple[int, st
 
 
 @contextlib.contextmanager
-def _opened(tree: Path, name: str) -> Iterator[int]:
+def _opened(tree: Path, name: str, max_bytes: int) -> Iterator[int]:
     """A handle of a file, to read it."""
     with _parent(tree, name) as (parent, last):
         try:
@@ -158,8 +160,13 @@ def _opened(tree: Path, name: str) -> Iterator[int]:
                 raise _strange(tree, name) from None
             raise
         try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
                 raise _strange(tree, name)
+            if status.st_size > max_bytes:
+                raise UserError(
+                    f"{name}: has more than {max_bytes >> 20} MB in this source, as no such file of Linux has"
+                )
             yield handle
         finally:
             os.close(handle)

@@ -41,6 +41,8 @@ def parts_of(path: Path) -> list[Part]:
 
 def text_of(path: Path) -> str:
     """A patch's text. UserError for a file that is no patch, with what it is instead."""
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path}: is no file; give a patch, or a folder of them")
     try:
         data = path.read_bytes()
     except OSError as error:

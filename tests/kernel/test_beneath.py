@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.files import put_folder
 from bbrlab.kernel import beneath, own_build
 from bbrlab.kernel.own import own_of
 from bbrlab.kernel.own_build import compile_with_own
@@ -73,9 +75,11 @@ def test_nothing_stops_at_what_is_no_file(tree):
         with pytest.raises(UserError, match="or what is no file"):
             beneath.read_bytes(tree, name)
     with open(tree / "large", "wb") as file:
-        file.truncate(beneath.READ_MAX_BYTES + 1)
+        file.truncate(1 << 40)
     with pytest.raises(UserError, match="more than 64 MB"):
         beneath.read_bytes(tree, "large")
+    with pytest.raises(UserError, match="more than 1024 MB"):
+        beneath.copy(tree, "large", tree.parent / "out")
     beneath.write(tree, "Makefile", b"all:\n")
     assert beneath.read_text(tree, "Makefile") == "all:\n"
     assert not beneath.exists(tree, "none/at/all") and not beneath.is_file(tree, "net/ipv4/tcp.c/below")
@@ -99,6 +103,17 @@ def test_what_a_tree_does_not_need_is_removed_from_the_tree_alone(tree, home):
     os.mkfifo(tree / "drivers/.x.o.cmd")
     prune(tree)
     assert untouched(home) and not (tree / "drivers/a/x.c").exists()
+
+
+def test_a_tree_of_any_depth_can_be_replaced(tree):
+    """As a Makefile may leave it: deeper than Python goes, and closed."""
+    done = subprocess.run(
+        ["sh", "-c", "for i in $(seq 1500); do mkdir d && cd d; done; chmod 0 ."], cwd=tree, check=False
+    )
+    assert done.returncode == 0 and len(list(beneath.files(tree))) == 1
+    (tree.parent / "new").mkdir()
+    put_folder(tree.parent / "new", tree)
+    assert list(tree.iterdir()) == [] and list(tree.parent.iterdir()) == [tree]
 
 
 @pytest.mark.compiles

@@ -90,7 +90,8 @@ def test_what_is_no_patch_is_told_in_one_message(content, said, tmp_path):
 
 
 def test_a_patch_that_is_not_there(tmp_path):
-    for path in (tmp_path / "none.patch", tmp_path):
+    os.mkfifo(tmp_path / "pipe.patch")
+    for path in (tmp_path / "none.patch", tmp_path, tmp_path / "pipe.patch", Path("/dev/zero")):
         with pytest.raises(UserError, match=str(path)):
             parts_of(path)
 
