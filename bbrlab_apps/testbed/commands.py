@@ -54,9 +54,10 @@ def beside(
     if not run:
         _check_used(overrides, estimate)
     scenario = folder.with_name(f"{folder.name}.yaml")
-    check_file("--out", scenario)
     text = text_of(estimate, name_of(Path(f"{folder.name}.x")))
-    if scenario.exists() and scenario.read_text(encoding="utf-8") != text:
+    if not scenario.is_file():
+        check_file("--out", scenario)
+    elif scenario.read_bytes() != text.encode():
         raise UserError(
             f"{scenario}: is there, and is another one; move it, choose another folder with --out, or run it as it is: bbrlab sweep {scenario}"
         )
