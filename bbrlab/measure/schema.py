@@ -211,6 +211,11 @@ GROUP: dict[str, Metric] = {m.name: m for m in _GROUP}
 RUN: dict[str, Metric] = {m.name: m for m in _RUN}
 """Metrics of a run; if flows go both ways, of the bottleneck that the first group crosses."""
 METRICS: dict[str, Metric] = GROUP | RUN
+SUMMED = frozenset({
+    "goodput_mbit", "written_mbit", "share_of_capacity", "share_of_goodput", "retransmits", "cwnd_packets", "cwnd_packets_p50",
+    "in_flight_packets", "bbr_bw_mbit",
+})  # fmt: skip
+"""Metrics of a flow group that are sums over its flows, so that a group of twice as many has twice as much."""
 ALWAYS = tuple(name for name, metric in METRICS.items() if not metric.since)
 """Those that all results have, of whatever version."""
 

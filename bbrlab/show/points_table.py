@@ -15,7 +15,7 @@ from bbrlab.measure import schema
 from bbrlab.results.tables import CONDITIONS, IDENTITY, point_means
 
 # (column of figure_table(), head, digits behind the point); what is of the run and not of a group stands once per point.
-NARROW = {"share of capacity": "share", "utilisation": "used"}
+NARROW = {"share of capacity": "share", "utilisation": "used", "loss in the queue": "in queue"}
 ANY_WIDTH = 1000  # of a console, to see how wide a table would be
 SHOWN = (
     ("share_of_capacity", "share of capacity", 3),
@@ -30,6 +30,27 @@ def swept_columns(table: pd.DataFrame) -> list[str]:
     """What tells the points of a figure apart: the case, and the swept fields of its scenario."""
     not_swept = {"figure", "direction", *IDENTITY, *CONDITIONS, *schema.METRICS}
     return [column for column in table.columns if column not in not_swept]
+
+
+RANDOM_LOSS, SWEPT_LOSS = "random_loss", "network.loss"
+
+
+def told_columns(table: pd.DataFrame) -> list[str]:
+    """swept_columns(), and the random loss where there is some and no swept field says it."""
+    swept = swept_columns(table)
+    return [*swept, *([RANDOM_LOSS] if _has_random_loss(table) and SWEPT_LOSS not in swept else [])]
+
+
+def told_metrics(
+    table: pd.DataFrame, metrics: Sequence[tuple[str, str, int]] = SHOWN
+) -> Sequence[tuple[str, str, int]]:
+    """Those metrics that any run has. Beside random loss, of which the queue knows nothing, ``loss`` says whose it is."""
+    heads = {"loss": "loss in the queue"} if _has_random_loss(table) else {}
+    return [(name, heads.get(head, head), digits) for name, head, digits in metrics if table[name].notna().any()]
+
+
+def _has_random_loss(table: pd.DataFrame) -> bool:
+    return bool((table[RANDOM_LOSS] > 0).any())
 
 
 @dataclass(frozen=True)
@@ -60,9 +81,9 @@ def show_points(table: pd.DataFrame, console: Console, beside: Beside | None = N
 
 def _table(table: pd.DataFrame, pad: str, beside: Beside | None, *, narrow: bool) -> Table:
     """The table, with ``pad`` before an interval; ``narrow``: with columns close together, and no interval of what is of a run."""
-    swept = swept_columns(table)
+    swept = told_columns(table)
     keys = ["point", "group"]
-    shown = [(column, head, digits) for column, head, digits in _shown(beside) if table[column].notna().any()]
+    shown = told_metrics(table, _shown(beside))
     means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}
     out = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
     heads = [

@@ -13,6 +13,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 
 from bbrlab.base.errors import UserError
 from bbrlab.claims.expected import metrics_read
@@ -34,6 +35,7 @@ CELLS_TOLD = 150  # of a heat map, that have room for their numbers
 LEGEND_ROW = 8  # names in a row of the legend
 LETTER = 0.085  # inches of a letter at an axis
 WIDE = 8.0  # largest over smallest value, from which on an axis is logarithmic
+ASIDE_PT = 5.0, 20.0  # between two lines on an axis of numbers, and all of them at most, in points of 1/72 inch
 DODGE = 0.16, 0.6  # of the distance of two names on an axis: between two lines there, and all of them at most
 # What a field of a scenario is called on an axis.
 LABELS = {
@@ -81,21 +83,30 @@ def label(column: str, table: pd.DataFrame) -> str:
 
 
 def with_flows(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the column FLOWS: each row's algorithm, and which group where several groups have that algorithm."""
+    """The table with the column FLOWS: each row's algorithm, with the number of its flows where there are several of any, and which group
+    where several groups have that algorithm."""
     groups = table.groupby("cca")["group"].nunique()
     several = set(groups.index[groups > 1])
-    text = [
+    names = [
         label_of_cca(cca) + (f" (flows.{g})" if cca in several else "")
         for cca, g in zip(table["cca"], table["group"], strict=True)
     ]
-    return table.assign(**{FLOWS: text})
+    counts = table.groupby(names)["count"].agg(["min", "max"])
+    numbers = {name: f"{few} " if few == most else f"{few} to {most} " for name, few, most in counts.itertuples()}
+    return table.assign(**{FLOWS: [(numbers[name] if _has_several(table) else "") + name for name in names]})
+
+
+def _has_several(table: pd.DataFrame) -> bool:
+    """Whether any flow group has several flows."""
+    return bool((table["count"] > 1).any())
 
 
 def where(table: pd.DataFrame, swept: list[str], wanted: Mapping[str, Any]) -> pd.DataFrame:
     """The rows that have some values. UserError for a field that there is not, or a value that it has not."""
+    fields = [*swept, FLOWS, "cca", "group", *CONDITIONS]
     for word, value in wanted.items():
-        column = resolve("--where", word, [*swept, *CONDITIONS, "cca", "group"], f"there are {', '.join(swept)}")
-        there = table[column]
+        column = resolve("--where", word, fields, f"there are {', '.join(fields)}")
+        there = table["cca"].map(label_of_cca) if column == FLOWS else table[column]
         same = there.map(lambda v, value=value: v == value or str(v) == str(value))
         if not same.any():
             raise UserError(f"--where {word}={value}: {column} has {', '.join(plain(v) for v in in_order(there))}")
@@ -114,8 +125,8 @@ def choose(
         table: of the source, with_flows(), as far as it is drawn.
         kind: line, box, cdf or heat.
     """
-    columns = [*source.swept, FLOWS, *CONDITIONS, "cca", "group", "seed"]
-    others = f"fields are {', '.join([*source.swept, FLOWS])}"
+    columns = [*source.swept, FLOWS, "cca", "group", "seed", *CONDITIONS]
+    others = f"there are {', '.join(columns)}"
     sampled = kind == "cdf" and (y is None or y not in schema.METRICS)
     if sampled:
         y = resolve("--y", y or "queue", [n for n in names() if n != STATE], "docs/howto/ask.md has the list")
@@ -212,7 +223,7 @@ def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -
         _whole(list(grid.flat)[: len(panels)])
     if kind == "heat":
         shown = [axes for axes, _ in zip(grid.flat, panels, strict=False)]
-        figure.colorbar(shown[0].collections[0], ax=list(grid.flat), label=label(choice.y, table))
+        figure.colorbar(shown[0].collections[0], ax=list(grid.flat), label=_what(choice, table))
     _labels(figure, kind, choice, table)
     if kind != "heat" and choice.hue not in (None, choice.x):
         handles, texts = grid.flat[0].get_legend_handles_labels()
@@ -291,8 +302,13 @@ def _line(
             else min(DODGE[0] * (len(lines) - 1), DODGE[1]) * (i / (len(lines) - 1) - 0.5)
         )
         at = points[x] if numbers else [values.index(v) + shift for v in points[x]]
-        axes.errorbar(at, points["mean"], yerr=points["ci95"], ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
-                      label=None if name is None else _value(name), **looks[name])  # fmt: skip
+        drawn = axes.errorbar(at, points["mean"], yerr=points["ci95"], ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
+                              label=None if name is None else _value(name), **looks[name])  # fmt: skip
+        if numbers and len(lines) > 1:  # beside each other, so that no interval hides another
+            by_pt = min(ASIDE_PT[0], ASIDE_PT[1] / (len(lines) - 1)) * (i - (len(lines) - 1) / 2)
+            beside = axes.transData + ScaledTranslation(by_pt / 72, 0, axes.figure.dpi_scale_trans)
+            for artist in drawn.get_children():
+                artist.set_transform(beside)
     if numbers:
         _numbers(axes, values)
     else:
@@ -384,9 +400,16 @@ def _heat(axes: Axes, here: pd.DataFrame, every: pd.DataFrame, choice: Choice) -
     axes.set(xlabel="", ylabel="")
 
 
+def _what(choice: Choice, table: pd.DataFrame) -> str:
+    """What is drawn of points, with its unit, and whether it is of a group's flows together."""
+    if choice.sampled:
+        return series_of(choice.y).label
+    return label(choice.y, table) + (", sum of flows" if choice.y in schema.SUMMED and _has_several(table) else "")
+
+
 def _labels(figure: Figure, kind: str, choice: Choice, table: pd.DataFrame) -> None:
-    y = series_of(choice.y).label if choice.sampled else label(choice.y, table)
-    x = y if kind == "cdf" else label(str(choice.x), table)
+    what = _what(choice, table)
+    y, x = what.replace(", ", "\n"), what if kind == "cdf" else label(str(choice.x), table)
     if kind == "cdf":
         y = "fraction of samples" if choice.sampled else "fraction of runs"
     elif kind == "heat":

@@ -28,6 +28,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
 TINTS = (0.0, 0.45, 0.25, 0.6)  # how much white is in a run's colours
 RUNS_MAX = len(DASHES)
 BOTTLENECK = "#333333"
+SUMMED = "goodput"  # the series that is a sum over a group's flows; of others it is their mean
 FULL = "0.45"  # of the line at which the buffer is full
 # Paul Tol's muted scheme, which has no colour of an algorithm.
 STATE_COLOURS = {
@@ -75,6 +76,8 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
                                 height_ratios=heights)  # fmt: skip
     for axes, name in zip(grid.flat, curves, strict=False):
         _curves(axes, name, runs, samples)
+        if series_of(name).of_flows and not runs[0].of_acks and _have_several(runs):
+            axes.set_ylabel(f"{axes.get_ylabel()}\n{'sum of flows' if name == SUMMED else 'mean of flows'}")
     if strips:
         _states(grid.flat[-1], strips, several=len(runs) > 1)
     end_s = max(run.scenario.duration_s for run in runs)
@@ -202,11 +205,20 @@ def _outside(axes: Axes, runs: Sequence[RunSource], end_s: float) -> None:
             axes.axvspan(begin, end, color="0.93", zorder=0, lw=0)
 
 
+def _have_several(runs: Sequence[RunSource]) -> bool:
+    """Whether any flow group has several flows."""
+    return any(flow.count > 1 for run in runs for flow in run.scenario.flows)
+
+
 def _legend(runs: Sequence[RunSource], wanted: Sequence[str]) -> tuple[list[Any], list[str]]:
-    """Colours of the algorithms, of several links in a row where they are drawn, and, of several runs, their dashes."""
-    ccas = dict.fromkeys(flow.cca for run in runs for flow in run.scenario.flows)
-    handles: list[Any] = [Line2D([], [], color=colour_of_cca(cca), lw=2.5) for cca in ccas]
-    labels = [label_of_cca(cca) for cca in ccas]
+    """Colours of the flow groups, of several links in a row where they are drawn, and, of several runs, their dashes."""
+    colours: dict[str, Any] = {}
+    for run in runs:
+        ccas = [flow.cca for flow in run.scenario.flows]
+        for group in range(len(ccas)):
+            colours.setdefault(_group_name(run, group, numbered=_have_several(runs)), group_colour(ccas, group))
+    handles: list[Any] = [Line2D([], [], color=colour, lw=2.5) for colour in colours.values()]
+    labels = list(colours)
     drawn = any(not series_of(name).of_flows for name in wanted)
     numbers = max(len(run.scenario.network.links or []) for run in runs) if drawn else 0
     handles += [Line2D([], [], color=colour_of_link(i), lw=2.5) for i in range(numbers)]
@@ -270,9 +282,16 @@ def _line_name(run: RunSource, group: int, *, several: bool) -> str:
     if group < 0:
         which = "bottleneck" if run.scenario.network.links is None else f"link {-1 - group}"
         return which if not several else run.name if which == "bottleneck" else f"{run.name}: {which}"
-    same = sum(flow.cca == flows[group].cca for flow in flows) > 1
-    text = label_of_cca(flows[group].cca) + (f" (flows.{group})" if same else "")
+    text = _group_name(run, group, numbered=any(flow.count > 1 for flow in flows))
     return f"{run.name}: {text}" if several else text
+
+
+def _group_name(run: RunSource, group: int, *, numbered: bool) -> str:
+    """A flow group's algorithm, with the number of its flows, and which group where several have that algorithm."""
+    flows = run.scenario.flows
+    same = sum(flow.cca == flows[group].cca for flow in flows) > 1
+    number = f"{flows[group].count} " if numbered else ""
+    return f"{number}{label_of_cca(flows[group].cca)}{f' (flows.{group})' if same else ''}"
 
 
 def _in_window(runs: Sequence[RunSource], name: str) -> pd.DataFrame:

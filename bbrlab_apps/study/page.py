@@ -21,7 +21,7 @@ from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.tables import point_means
 from bbrlab.run.output import SAMPLES, SUMMARY
-from bbrlab.show.points_table import SHOWN, interval_text
+from bbrlab.show.points_table import interval_text, told_columns, told_metrics
 from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site.html import number, render
 from bbrlab_apps.site.run_page import STATIC, write_run_page
@@ -127,14 +127,14 @@ def _points(
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """The heads of the table of points, and its rows: one for each flow group."""
     table = source.table
-    shown = [(column, head, digits) for column, head, digits in SHOWN if table[column].notna().any()]
+    swept, shown = told_columns(table), told_metrics(table)
     keys = ["point", "group"]
     means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}
     lines = []
     for _, rows in table.groupby(keys, sort=False):
         first = rows.iloc[0]
         point, group = str(first["point"]), int(first["group"])
-        cells = ["" if pd.isna(first[name]) else f"{first[name]}" for name in source.swept]
+        cells = ["" if pd.isna(first[name]) else f"{first[name]}" for name in swept]
         cells.append(f"{first['count']} {label_of_cca(first['cca'])}")
         cells += [
             "" if group > 0 and column in schema.RUN else interval_text(means[column], (point, group), digits)
@@ -143,7 +143,7 @@ def _points(
         runs = [] if group > 0 else [links[point, int(seed)] for seed in sorted(rows["seed"].unique())]
         lines.append({"cells": cells, "runs": runs})
     heads = [
-        *(name.removeprefix("network.") for name in source.swept),
+        *(name.removeprefix("network.") for name in swept),
         "flows",
         *(head for _, head, _ in shown),
         "runs",

@@ -52,6 +52,16 @@ def test_a_failed_point_has_no_numbers():
     assert printed(point)[1].split("1 bbr1")[1].split()[:4] == ["-"] * 4
 
 
+def test_beside_random_loss_the_queues_is_called_so():
+    table = read_figure(TABLE)
+    point = table[(table["network.rtt_ms"] == 20) & (table["network.buffer.bdp"] == 3)]
+    assert "random_loss" not in printed(point)[0] and "in the queue" not in printed(point)[0]
+    head, line = printed(point.assign(random_loss=0.005))[:2]
+    assert "random_loss" in head and "loss in the queue" in head and "0.005" in line
+    swept = point.assign(random_loss=0.005, **{"network.loss": 0.005})
+    assert "random_loss" not in printed(swept)[0], "told once"
+
+
 def test_what_tells_points_apart():
     assert swept_columns(read_figure(TABLE)) == ["network.rtt_ms", "network.buffer.bdp"]
     assert swept_columns(read_figure(paths.ROOT / "shipped/quick/cao2019/fig7.parquet")) == ["case", "network.loss"]

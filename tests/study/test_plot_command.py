@@ -107,6 +107,39 @@ def test_two_groups_of_one_algorithm_are_told_apart(made):
     assert {"BBRv3 (flows.0)", "BBRv3 (flows.1)", "RTT of BBRv3 (ms)"} <= set(texts(draw("exp1")))
 
 
+SEVERAL = [{"cca": "bbr3"}, {"cca": "cubic", "count": 2}]
+
+
+def test_groups_of_several_flows_are_counted_and_sums_are_called_sums(made):
+    made(flows=SEVERAL, sweep={"network.buffer.bdp": [1, 4]})
+    assert {"1 BBRv3", "2 CUBIC", "share of capacity\nsum of flows"} <= set(texts(draw("exp1")))
+    assert {"share of capacity, sum of flows"} <= set(texts(draw("exp1", kind="cdf", y=["share_of_capacity"])))
+    assert "smoothed RTT (ms)" in texts(draw("exp1", y=["rtt_ms_mean"])), "a mean"
+    made(name="exp2", flows=FLOWS, sweep={"flows.1.count": [1, 2, 8]})
+    assert {"1 BBRv3", "1 to 8 CUBIC"} <= set(texts(draw("exp2")))
+
+
+def test_lines_on_an_axis_of_numbers_stand_beside_each_other(made):
+    made(sweep={"network.buffer.bdp": [1, 2, 8]})
+    picture = draw("exp1")
+    picture.canvas.draw()
+    for part in ("lines", "bars"):
+        one, two = (
+            (c.lines[0] if part == "lines" else c.lines[2][0]).get_transform().transform((2, 0.5))
+            for c in picture.axes[0].containers
+        )
+        assert 4 < (two[0] - one[0]) / picture.dpi * 72 < 6 and one[1] == two[1], part
+
+
+def test_points_may_be_chosen_by_all_that_the_message_lists(made):
+    made(flows=SEVERAL, sweep={"network.buffer.bdp": [1, 4]})
+    for where in ({"flows": "CUBIC"}, {"cca": "cubic"}, {"group": 1}):
+        said = texts(draw("exp1", where=where))
+        assert "2 CUBIC" in said and "1 BBRv3" not in said
+    with pytest.raises(UserError, match=r"there are network\.buffer\.bdp, flows, cca, group, rate_mbit, .*random_loss"):
+        draw("exp1", where={"colour": 1})
+
+
 def test_a_metric_of_the_run_is_drawn_once(made):
     made(sweep={"network.buffer.bdp": [1, 4]})
     axes = draw("exp1", y=["queue_ms_mean"]).axes[0]
@@ -368,6 +401,24 @@ def test_a_name_with_dollars_is_a_name(made):
         picture = draw(*runs, kind=kind)
         assert set(runs) <= set(texts(picture))
         save(picture, Path("picture.png"))
+
+
+def test_a_run_says_what_is_a_sum_and_what_a_mean_of_flows(made):
+    study = made(flows=[*SEVERAL, {"cca": "cubic", "start_s": 2}])
+    said = set(texts(draw(run_folder(study))))
+    assert {"goodput\n(Mbit/s)\nsum of flows", "cwnd\n(packets)\nmean of flows", "queue\n(ms)"} <= said
+    assert {"1 BBRv3", "2 CUBIC (flows.1)", "1 CUBIC (flows.2)"} <= said
+    assert "cwnd\n(packets)" in texts(draw(run_folder(made(name="exp2")))), "of one flow each nothing is to be said"
+
+
+def test_two_runs_do_not_tell_what_is_chance(made):
+    one, two = made().runs
+    other = made(name="exp2", flows=FLOWS[:1]).runs[0]
+    told = CliRunner().invoke(app, ["compare", str(one.folder), str(two.folder)]).output
+    assert "differ in their seed alone: these differences are chance" in told
+    told = CliRunner().invoke(app, ["compare", str(one.folder), str(other.folder)]).output
+    assert "how much of a difference is chance, several seeds of both tell" in told
+    assert "chance" not in CliRunner().invoke(app, ["compare", str(one.folder), str(one.folder)]).output
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])

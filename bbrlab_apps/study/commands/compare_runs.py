@@ -98,6 +98,17 @@ def _show(one: str, two: str, fields: Sequence[Field], numbers: Sequence[Number]
             table.add_row(flows or "bottleneck", style="bold")
         table.add_row(f"  {label_of(number.metric)}", _number(number.one), _number(number.two), _difference(number))
     console.print(table)
+    if words := _chance(fields, numbers):
+        console.print(words, highlight=False)
+
+
+def _chance(fields: Sequence[Field], numbers: Sequence[Number]) -> str:
+    """What one run of each says of a difference: how much of it is chance, it does not tell."""
+    if not fields or all(number.one == number.two for number in numbers):
+        return ""
+    if {field.name for field in fields} == {"seed"}:
+        return "The runs differ in their seed alone: these differences are chance."
+    return "One run of each: how much of a difference is chance, several seeds of both tell (bbrlab sweep)."
 
 
 def _value(field: Field, value: Any) -> str:
