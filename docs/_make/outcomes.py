@@ -42,7 +42,9 @@ A statement is tested by claims, a claim by numbers of runs. The columns:
 | scale | `full`: all points and trials; `quick`: a part. Some runs are of older versions ([which](measured.md#what-ships)) |
 | † | the verdict rests on something that was chosen after a comparison with measurements: named below the table |
 
-Two such choices are named below many tables:
+What is not decided yet stands below the table, too. *Again*: the figure ships, but its runs, of an older version, lack a column or points that the statement needs.
+
+Two later choices are named below many tables:
 
 CHOICES
 
@@ -119,7 +121,7 @@ def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, whole: Collec
         for id in mine.loc[mine["verdict"] == verdict, "id"]:
             waits.setdefault(_waits_for(claims[claims["statement"] == id], whole), []).append(f"`{id}`")
         for figures, ids in waits.items():
-            lines += ["", f"{words} (of {figures}): {', '.join(ids)}."]
+            lines += ["", f"{words} (waits for {figures}): {', '.join(ids)}."]
     return "\n".join(lines) + "\n"
 
 
@@ -136,10 +138,10 @@ def _choice(text: str) -> str:
 
 
 def _waits_for(own: pd.DataFrame, whole: Collection[str]) -> str:
-    """The figures of a statement's claims that are not, or not wholly, run; those that ship at full only if there is no other."""
+    """The figures of a statement's claims that are not, or not wholly, run; only if there is no other, those that ship at full but lack something."""
     open_ = own.loc[own["verdict"].isin([NOT_RUN, PARTLY_RUN]), "figures"]
     named = list(dict.fromkeys(figure for names in open_ for figure in str(names).split(", ")))
-    return ", ".join([figure for figure in named if figure not in whole] or named)
+    return ", ".join([figure for figure in named if figure not in whole] or [f"{figure} again" for figure in named])
 
 
 def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> str:
