@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,13 +20,24 @@ if TYPE_CHECKING:
 SHIPS_ANEW = "get what ships with this version anew, or pack it: docs/howto/shipped_results.md"
 
 
+# Of a Parquet file, at most: those that ship have up to 7. A file of some MB may have more equal values than there is memory for.
+VALUES_PER_BYTE = 30
+
+
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """A Parquet file, or some of its columns. DamagedFile if it is missing, cut off or no Parquet."""
+    """A Parquet file, or some of its columns. DamagedFile if it is missing, cut off, no Parquet, or holds more values than such a file
+    can (VALUES_PER_BYTE)."""
     import pandas as pd
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     try:
         with open(path, "rb") as file:  # PyArrow's own errors have no number
+            parts, size = pq.read_metadata(file), file.seek(0, os.SEEK_END)
+            rows = sum(parts.row_group(i).num_rows for i in range(parts.num_row_groups))
+            if rows * parts.num_columns > VALUES_PER_BYTE * size:
+                raise ValueError(f"{rows} rows of {parts.num_columns} columns in {size} bytes")
+            file.seek(0)
             return pd.read_parquet(file, columns=None if columns is None else list(columns))
     except (pa.ArrowException, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from bbrlab.base.strict import NonNegative, Positive
+from bbrlab.scenario.link_trace import shipped_trace
 from bbrlab.scenario.schema import Name, Network, Qdisc, RttMs, RttValue
 
 
@@ -17,10 +18,23 @@ class _Part(BaseModel):
 
 
 class RunNetwork(Network):
-    """The path of a run; all that the page reads of it must be there."""
+    """The path of a run; all that the page reads of it must be there. No file that it names is opened: the run may be somebody else's,
+    and the file another one by now."""
 
     model_config = ConfigDict(extra="ignore")
     qdisc: Qdisc = Field()
+
+    @field_validator("trace")
+    @classmethod
+    def _is_a_trace(cls, trace: str | None, info: ValidationInfo) -> str | None:
+        """One that comes with the package, by its place here; another one as it stands."""
+        here = None if trace is None else shipped_trace(trace)
+        return trace if here is None else str(here)
+
+    @property
+    def rate_is_known(self) -> bool:
+        """Whether it can be told which rate the bottleneck had when: not if a file says so that only who made the run has."""
+        return self.trace is None or shipped_trace(self.trace) is not None
 
 
 class RunFlow(_Part):

@@ -87,12 +87,14 @@ def values_of(run: OfRun, name: str, samples: pd.DataFrame, by: str = "group") -
 
     Returns:
         {flow group, or flow: (times, values)}; of the bottleneck {-1: ...}, and of several links in a row {-1: ..., -2: ...} in their
-        order.
+        order. Empty for the queue's delay where the link's rate is not known.
     """
     series = series_of(name)
     if name == "goodput":
         bin_s = whole_bin_s(run.duration_s, run.sample_hz, BINS)
         return {i: (times + bin_s / 2, rate) for i, (times, rate) in goodput_series(samples, bin_s, by).items()}
+    if name == "queue" and not run.network.rate_is_known:
+        return {}
     if not series.of_flows:
         once = samples.drop_duplicates("time_s")
         return {-1 - number: _of_bottleneck(run, name, once, number) for number in range(len(run.network.bottlenecks))}

@@ -117,14 +117,24 @@ def _meant(path: Path) -> str:
 
 
 def load_scenario(
-    path: Path, overrides: dict[str, Any] | None = None, case: str | None = None, sources: tuple[Path, ...] = ()
+    path: Path,
+    overrides: dict[str, Any] | None = None,
+    case: str | None = None,
+    sources: tuple[Path, ...] = (),
+    *,
+    files: bool = True,
 ) -> Scenario:
     """Read, override and check a scenario file: load_points() without the points."""
-    return load_points(path, overrides, case, sources)[0]
+    return load_points(path, overrides, case, sources, files=files)[0]
 
 
 def load_points(
-    path: Path, overrides: dict[str, Any] | None = None, case: str | None = None, sources: tuple[Path, ...] = ()
+    path: Path,
+    overrides: dict[str, Any] | None = None,
+    case: str | None = None,
+    sources: tuple[Path, ...] = (),
+    *,
+    files: bool = True,
 ) -> tuple[Scenario, list[Point]]:
     """Read, override and check a scenario file. Returns the scenario and all points of its sweep.
 
@@ -136,6 +146,7 @@ def load_points(
             base_point() has them, whatever the cases say.
         case: put this case's values in, before the overrides; the others are gone.
         sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
+        files: whether it may name files, which are opened; not where overrides are somebody else's.
     """
     content = read_yaml(path, "" if path.exists() else _meant(path))
     if not isinstance(content, dict):
@@ -160,7 +171,8 @@ def load_points(
         if isinstance(sweep := content.get("sweep"), dict):
             for path_swept in _replaced(sweep, key, value):
                 del sweep[path_swept]
-    scenario = validate(content, str(path), None if overrides else Lines(path), path.absolute().parent, sources)
+    folder = path.absolute().parent if files else None
+    scenario = validate(content, str(path), None if overrides else Lines(path), folder, sources)
     points = _expanded(scenario, str(path))  # every point of the sweep must be valid, too
     refuse_without_effect(points, str(path), None if overrides else Lines(path))
     scenario.keep_overrides(asked)

@@ -526,6 +526,11 @@ class Network(Strict):
     )
     _grants: Grants | None = PrivateAttr(None)  # of the link against the flows (towards())
 
+    @property
+    def rate_is_known(self) -> bool:
+        """Whether it can be told which rate the bottleneck has when."""
+        return True
+
     @field_validator("changes", mode="before", json_schema_input_type=list[Change] | str)
     @classmethod
     def _of_a_file(cls, changes: Any, info: ValidationInfo) -> Any:

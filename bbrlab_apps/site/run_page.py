@@ -138,6 +138,9 @@ def _page(
         origin=_origin(manifest, summary, folder),
         data=embedded(_panels(summary, typed, samples, acks), "series-data"),
         states=_states_note(samples, acks, float(scenario["sample_hz"])),
+        queue=""
+        if typed.network.rate_is_known
+        else "How long the queue's packets wait is not told: a file that the run does not have says when the link sends.",
         css=Markup(colours_css() + (STATIC / "site.css").read_text(encoding="utf-8")),
         plotly=Markup(_script("plotly-cartesian.min.js")),
         site=Markup(_script("site.js")),
@@ -248,7 +251,9 @@ def _changes(file: Path, values: dict[str, Any], case: str | None, ran: dict[str
     if not file.is_file():
         return None
     try:
-        by_file = base_point(load_scenario(file, values, case)).scenario.model_dump(mode="json", exclude=NOT_DECISIVE)
+        by_file = base_point(load_scenario(file, values, case, files=False)).scenario.model_dump(
+            mode="json", exclude=NOT_DECISIVE
+        )
     except UserError:
         return None
     before, now = (
@@ -263,7 +268,7 @@ def _changes(file: Path, values: dict[str, Any], case: str | None, ran: dict[str
 def _asks_the_same(file: Path, changes: dict[str, Any], case: str | None, fingerprint: str) -> bool:
     """Whether a scenario's file with these changes is the point that was run."""
     try:
-        return base_point(load_scenario(file, changes, case)).fingerprint == fingerprint
+        return base_point(load_scenario(file, changes, case, files=False)).fingerprint == fingerprint
     except UserError:
         return False
 
@@ -317,9 +322,9 @@ def _panels(
         curves = values_of(scenario, name, samples, by)
         lines = [_line(names[of], *curve) for of, curve in curves.items()]
         match name:
-            case "queue":
+            case "queue" if lines:
                 lines += _full_buffers(summary, network, ends)
-            case "bw" if lines and network.links is None:
+            case "bw" if lines and network.links is None and network.rate_is_known:
                 lines.append(_equal_share(flows, before(network, summary["virtual_s"])))
             case "inflight":
                 lines += _bounds(names, scenario, samples, by)

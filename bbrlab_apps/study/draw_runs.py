@@ -106,7 +106,9 @@ def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[
     for number, (run, table) in enumerate(zip(runs, samples, strict=True)):
         for group, (times, values) in values_of(run.scenario, name, table).items():
             axes.plot(times, values, lw=1.1, **_look(run, number, group))
-        for network in run.scenario.network.bottlenecks if name == "queue" else []:
+        for network in (
+            run.scenario.network.bottlenecks if name == "queue" and run.scenario.network.rate_is_known else []
+        ):
             rate = before(network, run.scenario.duration_s)
             full = buffer_full_ms(rate, 0.0, run.scenario.duration_s, network.buffer_bytes)
             if max(full[1]) < 4 * max(axes.dataLim.y1, 1e-9):

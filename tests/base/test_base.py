@@ -8,11 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.base.errors import UserError
+from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.strict import SHOWN_MAX, Strict, read_model
+from bbrlab.base.tables import read_table
 from bbrlab.campaign.lock import hold_lock
 from bbrlab.campaign.stages import PACKAGES
 from bbrlab.results.figures import figures_at, runs_of
@@ -136,3 +140,12 @@ def test_nothing_that_is_read_is_executed():
         if re.search(forbidden, line)
     }
     assert [(file, line) for file, line in found if not re.search(allowed.get(file, "$^"), line)] == []
+
+
+def test_a_small_file_is_no_table_of_a_thousand_million_rows(tmp_path):
+    """Equal values take next to no room in a file, and all of it in memory."""
+    file = tmp_path / "samples.parquet"
+    column = pa.array(np.zeros(5_000_000))
+    pq.write_table(pa.table({"time_s": column, "flow": column}), file)
+    with pytest.raises(DamagedFile, match="5000000 rows of 2 columns in"):
+        read_table(file)

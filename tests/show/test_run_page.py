@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from html import unescape
 
@@ -11,11 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.sample_schema import ACKS
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
+from bbrlab_apps.site import run_page
 from bbrlab_apps.site.run_page import write_run_page
 from bbrlab_apps.study.plot import Wish, plot
 from bbrlab_apps.study.sources import source_of
@@ -146,3 +149,31 @@ def test_acks_are_drawn_of_a_run_that_has_them(run):
     for acks, series in ((True, "queue"), (False, "ack_rtt")):  # the queue is not of an ACK
         with pytest.raises(UserError, match=f"--y {series}: "):
             plot(source_of([str(run)], None), Wish(acks=acks, y=[series]))
+
+
+@pytest.mark.parametrize(
+    ("trace", "told"), [("/home/ada/bbrlab/data/traces/leo.txt", True), ("/home/ada/t.txt", False), ("pipe", False)]
+)
+def test_a_trace_on_somebody_elses_machine_is_not_opened(run, tmp_path, trace, told):
+    """One that comes with the package is here; of another nobody can say how long what waits takes to leave."""
+    if trace == "pipe":
+        os.mkfifo(trace := str(tmp_path / "pipe"))
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["scenario"]["network"] |= {"trace": trace, "changes": []}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    text, panels = page_of(run, tmp_path)
+    assert ("queue (ms)" in panels) == told
+    assert ("How long the queue's packets wait is not told" in text) != told
+    figure, _ = plot(source_of([str(run)], None), Wish())
+    assert ("queue\n(ms)" in [axes.get_ylabel() for axes in figure.axes]) == told
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("path", ["network.trace", "network.changes"])
+def test_what_somebody_elses_run_would_set_opens_no_file(run, tmp_path, path, monkeypatch):
+    """The command that repeats a run is made of its values, and of a scenario's file that is here."""
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(run_page, "_file_of", lambda scenario: paths.SCENARIOS / "sarpkaya2025" / "fig2a.yaml")
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps(manifest | {"values": {path: str(tmp_path / "pipe")}}))
+    assert "--out /tmp/again" not in page_of(run, tmp_path)[0]
