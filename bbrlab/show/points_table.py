@@ -15,7 +15,7 @@ from bbrlab.measure import schema
 from bbrlab.results.tables import CONDITIONS, IDENTITY, point_means
 
 # (column of figure_table(), head, digits behind the point); what is of the run and not of a group stands once per point.
-NARROW = {"share of capacity": "share", "utilisation": "used", "loss in the queue": "in queue"}
+NARROW = {"share of capacity": "share", "utilisation": "used", "loss in the queue": "queue loss"}
 ANY_WIDTH = 1000  # of a console, to see how wide a table would be
 SHOWN = (
     ("share_of_capacity", "share of capacity", 3),
@@ -80,8 +80,8 @@ def show_points(table: pd.DataFrame, console: Console, beside: Beside | None = N
 
 
 def _table(table: pd.DataFrame, pad: str, beside: Beside | None, *, narrow: bool) -> Table:
-    """The table, with ``pad`` before an interval; ``narrow``: with columns close together, and no interval of what is of a run."""
-    swept = told_columns(table)
+    """The table, with ``pad`` before an interval; ``narrow``: with columns close together, no random loss, and no interval of what is of a run."""
+    swept = swept_columns(table) if narrow else told_columns(table)
     keys = ["point", "group"]
     shown = told_metrics(table, _shown(beside))
     means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}

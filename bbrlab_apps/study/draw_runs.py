@@ -17,6 +17,7 @@ from matplotlib.patches import Patch
 from bbrlab.base.errors import UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.phases import phases
+from bbrlab.measure.summary import path_words
 from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
 from bbrlab.results.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
 from bbrlab.scenario.rates import before, buffer_full_ms
@@ -289,11 +290,13 @@ def _line_name(run: RunSource, group: int, *, several: bool) -> str:
 
 
 def _group_name(run: RunSource, group: int, *, numbered: bool) -> str:
-    """A flow group's algorithm, with the number of its flows, and which group where several have that algorithm."""
+    """A flow group's algorithm, with the number of its flows, which group where several have that algorithm, and its links in a row."""
     flows = run.scenario.flows
     same = sum(flow.cca == flows[group].cca for flow in flows) > 1
     number = f"{flows[group].count} " if numbered else ""
-    return f"{number}{label_of_cca(flows[group].cca)}{f' (flows.{group})' if same else ''}"
+    return (
+        f"{number}{label_of_cca(flows[group].cca)}{f' (flows.{group})' if same else ''}{path_words(run.summary, group)}"
+    )
 
 
 def _in_window(runs: Sequence[RunSource], name: str) -> pd.DataFrame:

@@ -58,6 +58,10 @@ def test_beside_random_loss_the_queues_is_called_so():
     assert "random_loss" not in printed(point)[0] and "in the queue" not in printed(point)[0]
     head, line = printed(point.assign(random_loss=0.005))[:2]
     assert "random_loss" in head and "loss in the queue" in head and "0.005" in line
+    console = Console(file=io.StringIO(), width=74)
+    show_points(point.assign(random_loss=0.005), console)
+    head = console.file.getvalue().splitlines()[0]
+    assert "queue loss" in head and "random_loss" not in head and len(head.rstrip()) <= 74, "narrow"
     swept = point.assign(random_loss=0.005, **{"network.loss": 0.005})
     assert "random_loss" not in printed(swept)[0], "told once"
 

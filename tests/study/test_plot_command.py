@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -409,6 +410,18 @@ def test_a_run_says_what_is_a_sum_and_what_a_mean_of_flows(made):
     assert {"goodput\n(Mbit/s)\nsum of flows", "cwnd\n(packets)\nmean of flows", "queue\n(ms)"} <= said
     assert {"1 BBRv3", "2 CUBIC (flows.1)", "1 CUBIC (flows.2)"} <= said
     assert "cwnd\n(packets)" in texts(draw(run_folder(made(name="exp2")))), "of one flow each nothing is to be said"
+
+
+def test_of_several_links_a_legend_says_which_a_group_crosses():
+    """Two groups of one algorithm have two colours, and a name each."""
+    flows = [SimpleNamespace(cca=cca, count=1) for cca in ("bbr3", "cubic", "cubic")]
+    links = [{"link": 0, "groups": [0, 1]}, {"link": 1, "groups": [0, 2]}]
+    run: Any = SimpleNamespace(
+        scenario=SimpleNamespace(flows=flows, network=SimpleNamespace(links=[{}, {}])), summary={"links": links}
+    )
+    handles, labels = draw_runs._legend([run], ["goodput"])
+    assert labels == ["BBRv3, links 0-1", "CUBIC (flows.1), link 0", "CUBIC (flows.2), link 1"]
+    assert len({handle.get_color() for handle in handles}) == 3
 
 
 def test_two_runs_do_not_tell_what_is_chance(made):
