@@ -37,6 +37,9 @@ def problems_of(
     except UserError as error:
         yield (field,), str(error)
         return
+    if not read:
+        yield (field,), "reads no column: it would say the same of every run"
+        return
     available: set[str] = set()
     lengths: dict[str, int] = {}
     for name, term in claim.at.items():
@@ -58,6 +61,9 @@ def problems_of(
     for column in sorted(read - available):
         terms = ", ".join(name for name in claim.at if name) or "without names"
         yield (field,), f"there is no column '{column}' (docs/reference/results.md lists them; terms: {terms})"
+    if read <= available:
+        for name in sorted(claim.at.keys() - {_term_of(column) for column in read}):
+            yield ("at", name), f"nothing reads it; write '{name}.' and a column in {field}, or leave it out"
     try:
         counts = [expressions.points_of(tree, lengths) for tree in claim.trees]
     except UserError as error:

@@ -154,6 +154,7 @@ def test_no_tolerance_is_wider_than_the_table_that_it_is_for():
         ("flows.0.count: 1}}", "flows.0.count: 1}, group: 2}", ["group 2 does not exist (groups 0 to 1)"]),
         ("network.buffer.bdp: 4", "buffer: 4", ["'buffer' tells no points", "buffer_bdp"]),
         ("metric: share_of_capacity", "metric: share", ["no column 'share'"]),
+        ("metric: share_of_capacity", "metric: '1'", ["metric: reads no column"]),
         ("metric: share_of_capacity", "metric: x.share_of_capacity", ["no column 'x.share_of_capacity'"]),
         ("metric: share_of_capacity", "metric: __import__('os')", ["no function __import__"]),
         ("metric: share_of_capacity", "metric: share_of_capacity if 1 else 2", ["not allowed"]),
@@ -230,6 +231,15 @@ def test_a_claim_twice(tmp_path):
 def test_the_folder_is_the_paper(tmp_path):
     with pytest.raises(UserError, match=r"nobody/claims.yaml: its folder must be named as one of scenarios/"):
         load_statements([written(tmp_path, GOOD, "nobody")])
+
+
+def test_a_term_that_nothing_reads_is_refused(tmp_path):
+    at = "{figure: sarpkaya2025/fig2a, where: {network.buffer.bdp: 4, flows.0.count: 1}}"
+    named = GOOD.replace(at, f"{{a: {at}, b: {at}}}").replace("share_of_capacity", "a.share_of_capacity")
+    with pytest.raises(
+        UserError, match=r"at\.b: nothing reads it; write 'b\.' and a column in metric, or leave it out"
+    ):
+        load_statements([written(tmp_path, named)])
 
 
 def test_an_order_is_of_series_over_the_same_points(tmp_path):
