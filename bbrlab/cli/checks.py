@@ -66,10 +66,9 @@ def check(
     checked: list[dict[str, Any]] = []
     wrong: list[str] = []
     for files in (claims, *([path] for path in scenarios if path.name != CLAIMS_FILE)):
-        try:
-            checked += _claims_in(files) if files is claims else [_checked(*files)]
-        except UserError as error:
-            wrong.append(str(error))
+        found, problems = _look(files)
+        checked += found
+        wrong += problems
     if as_json and not wrong:
         print_json(checked)
     for one in checked if not as_json else ():
@@ -78,6 +77,15 @@ def check(
             typer.echo(f"  note: {note}")
     if wrong:
         raise UserError("\n".join(wrong))
+
+
+def _look(files: list[Path]) -> tuple[list[dict[str, Any]], list[str]]:
+    """What is in files of claims, or in one other file, and what is wrong: with files that are wrong together, what is with each."""
+    try:
+        return [_checked(path) for path in files if path.name != CLAIMS_FILE] or _claims_in(files), []
+    except UserError as error:
+        alone = [_look([path]) for path in files] if len(files) > 1 else []
+        return [one for found, _ in alone for one in found], [w for _, wrong in alone for w in wrong] or [str(error)]
 
 
 def _claims_in(files: list[Path]) -> list[dict[str, Any]]:

@@ -134,6 +134,12 @@ def test_of_several_files_each_is_checked(tmp_path):
     assert isinstance(done.exception, UserError) and done.stdout.startswith(f"{good}: mine, 1 points")
     assert f"{bad}:1: " in str(done.exception) and f"\n{worse}: " in str(done.exception)
     assert not CliRunner().invoke(app, ["check", "--json", *map(str, (bad, good))]).stdout
+    claims = [tmp_path / name / "claims.yaml" for name in ("one", "two")]
+    for path in claims:
+        path.parent.mkdir()
+        path.write_text("- {id: X}\n")
+    done = CliRunner().invoke(app, ["check", *map(str, (*claims, paths.DATA / "ware2019" / "claims.yaml"))])
+    assert all(f"{path}: " in str(done.exception) for path in claims) and "ware2019/claims.yaml: 6 " in done.stdout
 
 
 def test_a_scenario_of_no_paper_has_its_name_alone(tmp_path):
