@@ -5,6 +5,7 @@ from __future__ import annotations
 import nbformat
 import pytest
 
+from bbrlab.base import outputs
 from bbrlab.base.errors import UserError
 from bbrlab.show.execute import execute_notebook
 
@@ -36,8 +37,10 @@ def test_figures_are_files_too(tmp_path):
     out, figures = tmp_path / "out" / "page.ipynb", tmp_path / "out" / "figures"
     figures.mkdir(parents=True)
     (figures / "old.png").touch()
+    outputs.list_made(figures)
     execute_notebook(source, out, {"word": "given"}, figures)
     first = {p.name: p.read_bytes() for p in figures.iterdir()}
+    assert first.pop(outputs.MADE).decode().splitlines() == sorted(first)
     names = ["fig-2a-one-two", "fig-2a-one-two-2", "told-at-run-time-given", "fig-2a-one-two-more"]
     assert set(first) == {name + suffix for name in names for suffix in (".png", ".pdf")}
     assert all(data.startswith({"png": b"\x89PNG", "pdf": b"%PDF"}[name[-3:]]) for name, data in first.items())
@@ -48,8 +51,17 @@ def test_figures_are_files_too(tmp_path):
     assert executed.count('"alt": "Fig. 2a: one, two"') == 2
     assert '"alt": "Told at run time: given"' in executed
     execute_notebook(source, out, {"word": "given"}, figures)
-    assert {p.name: p.read_bytes() for p in figures.iterdir()} == first, "equal figures are equal files"
+    assert {p.name: p.read_bytes() for p in figures.glob("[!.]*")} == first, "equal figures are equal files"
     assert sorted(p.name for p in out.parent.iterdir()) == ["figures", "page.ipynb"]
+
+
+def test_a_folder_with_anything_else_is_left_alone(tmp_path):
+    figures = tmp_path / "figures"
+    figures.mkdir()
+    (figures / "mine.png").write_text("mine")
+    with pytest.raises(UserError, match=r"has mine\.png, which is not among what bbrlab made there"):
+        execute_notebook(notebook(tmp_path / "in.ipynb", "1"), tmp_path / "page.ipynb", {}, figures)
+    assert (figures / "mine.png").read_text() == "mine" and not (tmp_path / "page.ipynb").exists()
 
 
 def test_a_failing_notebook_is_named_and_replaces_nothing(tmp_path):
