@@ -120,6 +120,8 @@ class _Reader:
         elif hunk := HUNK.match(line):
             if not self.found:
                 raise self.wrong(index, "a hunk ('@@') before any file is named ('---' and '+++')")
+            if max(len(hunk[2] or ""), len(hunk[4] or "")) > len(str(len(self.lines))):
+                raise self.wrong(index, "the file ends within this hunk: it is cut off")
             self.found[-1].hunks.append(index + 1)
             return self._end_of_hunk(index, int(hunk[2] or 1), int(hunk[4] or 1))
         return index + 1

@@ -77,6 +77,7 @@ TEN = "one two three four five six seven eight nine ten".replace(" ", "\n") + "\
         (b"diff --git a/x/y.bin b/x/y.bin\nGIT binary patch\n", ":2: changes a binary file"),
         (b'--- "a/x/\\303\\244"\n+++ "b/x/\\303\\244"\n@@ -1 +1 @@\n-a\n+b\n', ":1: names a file in quotation marks"),
         (PATCH.partition(" seven")[0].encode(), "the file ends within this hunk: it is cut off"),
+        (PATCH.replace("@@ -", f"@@ -1,{'9' * 5000} +1 @@\n@@ -", 1).encode(), "the file ends within this hunk: it is cut off"),
         (PATCH.replace(" four\n", "four\n").encode(), ":12: is no line of a hunk: the patch is damaged"),
         (b"@@ -1 +1 @@\n-a\n+b\n", ":1: a hunk .* before any file is named"),
     ],
