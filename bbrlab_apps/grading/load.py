@@ -35,6 +35,7 @@ def load_rubric(path: Path) -> Rubric:
     except ValidationError as error:
         problems = [_explained(f"{path}:{lines.of(e['loc'])}", e, content) for e in error.errors()]
         raise UserError("\n".join(dict.fromkeys(problems))) from None
+    rubric.keep_place(path.absolute().parent)
     for chosen in _tried(rubric.parameters):
         try:
             filled_in(rubric, chosen)

@@ -173,10 +173,11 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
 
 
 def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenario, list[Point]]:
-    """The assignment's scenario, and its points."""
+    """The assignment's scenario, with the rows of a file of changes in it, and its points."""
     content = _filled(rubric.scenario, parameters, ("scenario",))
     try:
-        scenario = validate(content, "scenario")
+        with_rows = validate(content, "scenario", folder=rubric.folder).model_dump(exclude_unset=True)
+        scenario = validate(with_rows, "scenario")  # as submissions have it, which may name no file
         points = points_of(scenario, "scenario")
     except UserError as error:
         raise Misplaced(("scenario",), str(error)) from None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import NonNegative, Positive, Strict
@@ -260,6 +261,16 @@ class Rubric(Strict):
     questions: list[Question] = Field([], description="what is asked besides")
     late: Late = Field(Late(percent_per_day=0), description="what late work costs; default: nothing")
     limits: Limits = Field(Limits(), description="what a submission may cost")  # fmt: skip
+    _folder: Path | None = PrivateAttr(None)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of its file, which files of its scenario are relative to; None: it names none."""
+        return self._folder
+
+    def keep_place(self, folder: Path) -> None:
+        """Remember the folder of its file."""
+        self._folder = folder
 
     @model_validator(mode="after")
     def _consistent(self) -> Rubric:

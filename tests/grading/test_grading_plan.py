@@ -19,11 +19,15 @@ from bbrlab.run.capture import Capture, add_capture
 from bbrlab.run.manifest import plan_digest
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
+from bbrlab_apps.grading.load import load_rubric
+from bbrlab_apps.grading.personal import personal
 from bbrlab_apps.grading.rerun import _again
 from bbrlab_apps.grading.rubric import Limits
+from bbrlab_apps.grading.sheet import sheet_of
 from bbrlab_apps.grading.submitted_runs import EDITED_MANIFEST, _can_be_made_again, _Findings, _plan
-from bbrlab_apps.grading.submitted_scenario import identity, safe_scenario
+from bbrlab_apps.grading.submitted_scenario import compared, identity, safe_scenario
 from tests.conftest import scenario_dict
+from tests.graded import RUBRIC, write_rubric
 
 KERNEL = SimpleNamespace(ccas={"bbr1": "bbr", "cubic": "cubic"}, modules={})
 
@@ -77,6 +81,29 @@ def test_a_submission_has_no_file_opened(tmp_path, changes):
     with pytest.raises(UserError) as told:
         safe_scenario(written, "scenario.yaml", 9)
     assert "secret" not in str(told.value)
+
+
+def test_a_rubric_may_have_changes_of_a_file_beside_it(tmp_path, monkeypatch):
+    """The teacher's own file: students get its rows."""
+    (tmp_path / "rtts.txt").write_text("0 40\n1 60\n2 80\n9 20\n")
+    network = RUBRIC["scenario"]["network"]
+    file = write_rubric(tmp_path, scenario=RUBRIC["scenario"] | {"network": network | {"changes": "rtts.txt"}})
+    monkeypatch.chdir("/")
+    rubric = load_rubric(file)
+    asked = personal(rubric, "ada")
+    handed_out = sheet_of(rubric, asked).scenario
+    assert [(row["at_s"], row["rtt_ms"]) for row in handed_out["network"]["changes"]][-2:] == [(1, 60), (2, 80)]
+    assert compared(safe_scenario(handed_out, "scenario.yaml", 9), asked.assignment.points, {}) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"network": RUBRIC["scenario"]["network"] | {"trace": "t.txt"}}, {"sweep": {"network.changes": ["t.txt"]}}],
+)
+def test_a_rubric_asks_for_no_file_that_students_cannot_have(tmp_path, changes):
+    (tmp_path / "t.txt").write_text("0 20\n1 30\n")
+    with pytest.raises(UserError, match=r"rubric\.yaml:.*network\..*: no file can be named here"):
+        load_rubric(write_rubric(tmp_path, scenario=RUBRIC["scenario"] | changes))
 
 
 def test_several_links_are_not_graded():
