@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import mmap
 import os
+import stat
 import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ MADE = ".made-by-bbrlab"  # in a folder that is replaced as a whole: the names o
 BESIDES = {MADE, ".snakemake_timestamp"}  # that such a folder may have
 PICTURE = b"made by bbrlab"  # in the metadata of every picture
 PAGE = b'<meta name="generator" content="bbrlab">'
+TEXT_BYTES = 64 << 20  # more than any text that bbrlab writes
 SIGNED = "# made by bbrlab; who changes it, gives it another name. SHA-256 of what follows: "
 
 
@@ -114,8 +116,14 @@ def signed(text: str) -> str:
 
 def is_as_made(file: Path) -> bool:
     """Whether a file has a signed() text, as it was written."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return False
-    return text == signed(text.partition("\n")[2])
+    text = text_of(file)
+    return text is not None and text == signed(text.partition("\n")[2])
+
+
+def text_of(file: Path) -> str | None:
+    """The text of a file that anybody may have put where bbrlab writes one; None if it is none: a link, a pipe, of more than TEXT_BYTES."""
+    with contextlib.suppress(OSError, ValueError):
+        status = file.lstat()
+        if stat.S_ISREG(status.st_mode) and status.st_size <= TEXT_BYTES:
+            return file.read_text(encoding="utf-8")
+    return None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bbrlab.base import files
+from bbrlab.base import files, outputs
 from bbrlab.base.errors import UserError
 from bbrlab.base.scratch import scratch_folder, scratch_parent
 from bbrlab.measure.summary import Summary
@@ -28,7 +28,11 @@ PROMPT_FILES = "prompt-files"  # a folder: what programs on nodes wrote in a pla
 CAPTURES = (BOTTLENECK, SENDERS, RECEIVERS) = ("bottleneck.pcapng", "senders.pcapng", "receivers.pcapng")
 TABLES = (SAMPLES, SHORT_FLOWS)  # by which runs are compared; the second one only where there are short flows
 RESULTS = (SUMMARY, *TABLES, ACKS, *CAPTURES, MANIFEST, LOG, PLAYED, PROMPT_LOG)
-OF_GUEST = b"bbrlab "  # how lines of a guest's log begin with which it reports
+BEGUN = ".bbrlab-run"  # from begin() to the manifest.json: the folder has what a run leaves that does not end
+BROKEN_OFF = {
+    "bbrlab stage mininet",
+    "bbrlab run: broken off",
+}  # lines by which a guest.log tells it that is older than BEGUN
 MARKS = {"scenario", "seed", "plan_sha256"}  # what the manifest.json of every run has
 PATIENCE_S = 30  # far more than a run takes to end when its campaign was killed
 POLL_S = 0.1
@@ -47,10 +51,11 @@ class ResultFolder:
         Not later: the guest's log grows in this folder and stays there if the run fails, and nobody must take an older result beside it
         for this run's.
         """
+        (self.path / BEGUN).touch()
+        self.begun = True
         for name in RESULTS:
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / PROMPT_FILES, ignore_errors=True)
-        self.begun = True
 
     def discard(self) -> None:
         """Remove this run's files; keep those of an earlier one."""
@@ -79,8 +84,8 @@ def result_folder(out: Path, patience_s: float = 0) -> Iterator[ResultFolder]:
         yield result
     except BaseException:
         with contextlib.suppress(OSError):  # there is none, or no room
-            if result.begun:
-                _end_log(out / LOG)
+            if result.begun and not _there(out):
+                (out / BEGUN).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # there is something in it
             for folder in made:
                 folder.rmdir()
@@ -129,7 +134,7 @@ def _lock(out: Path, patience_s: float) -> int:
 
 def prepare_out(out: Path) -> None:
     """Make the folder ``out``, and check that results can be written to it. UserError if not, or if a result would replace a file that
-    is not of a run: in a folder with no run's manifest.json, and no guest.log of one that was broken off."""
+    is not of a run: in a folder with no run's manifest.json, and no sign of one that was broken off."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -140,16 +145,20 @@ def prepare_out(out: Path) -> None:
         raise UserError(f"--out {out}: this folder cannot be made here; choose another place") from None
     except OSError as error:
         raise files.explain(error, out) from None
-    try:
-        manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        there = [name for name in (*RESULTS, PROMPT_FILES) if os.path.lexists(out / name)]
-        if there and not _is_guest_log(out / LOG):
+    there = _there(out)
+    if MANIFEST not in there:
+        if (
+            there
+            and not (out / BEGUN).is_file()
+            and BROKEN_OFF.isdisjoint((outputs.text_of(out / LOG) or "").splitlines())
+        ):
             raise UserError(
                 f"--out {out}: has {there[0]}, but no manifest.json of a run, and a result would replace it; choose another folder, or move it"
-            ) from None
+            )
         return
-    except (OSError, ValueError, RecursionError):
+    try:
+        manifest = json.loads(outputs.text_of(out / MANIFEST) or "")
+    except (ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict) or not manifest.keys() >= MARKS:
         raise UserError(
@@ -157,21 +166,9 @@ def prepare_out(out: Path) -> None:
         )
 
 
-def _is_guest_log(log: Path) -> bool:
-    """Whether a file is the log of a guest: empty, or with a line of what the guest reports, or of _end_log()."""
-    try:
-        with open(log, "rb") as lines:
-            first = lines.readline()
-            return not first or first.startswith(OF_GUEST) or any(line.startswith(OF_GUEST) for line in lines)
-    except OSError:
-        return False
-
-
-def _end_log(log: Path) -> None:
-    """Write into a guest's log, if there is one, that its run was broken off: the guest may have died before it reported anything."""
-    with open(log, "r+b") as file:
-        file.seek(0, os.SEEK_END)
-        file.write(b"\n" + OF_GUEST + b"run: broken off\n")
+def _there(out: Path) -> list[str]:
+    """What is there of a run's files."""
+    return [name for name in (*RESULTS, PROMPT_FILES) if os.path.lexists(out / name)]
 
 
 def check_apart(scenario: Path, out: Path) -> None:
@@ -217,4 +214,5 @@ def write_results(
         "total_s": round(wall_s, 2),
     }
     files.write_json(out / MANIFEST, manifest)
+    (out / BEGUN).unlink(missing_ok=True)
     files.write_json(out / SUMMARY, summary)  # last: its presence says that the result is whole

@@ -506,7 +506,7 @@ def test_the_old_result_stays_until_the_guest_starts(old_result, monkeypatch):
     def at_its_start(argv: list[str], **options: object) -> object:
         if argv[0] != "taskset":
             return popen(argv, **options)
-        assert content_of(old_result) == {"notes.txt": "mine"}
+        assert content_of(old_result) == {"notes.txt": "mine", ".bbrlab-run": ""}
         raise OSError(errno.EAGAIN, "no more processes", "taskset")
 
     with monkeypatch.context() as patch, pytest.raises(UserError, match="no more processes|temporarily unavailable"):
@@ -535,14 +535,59 @@ def test_somebodys_file_with_a_results_name_is_not_replaced(tmp_path, name):
 
 @pytest.mark.parametrize("log", ["", "bbrlab stage mininet\n", "Kernel panic - not syncing\n"])
 def test_a_run_that_was_broken_off_is_made_again_in_its_folder(tmp_path, log):
-    """Its log tells that the folder is of a run, also where the guest died before it said anything."""
-    with pytest.raises(UserError, match="died"), result_folder(tmp_path / "out") as result:
-        (tmp_path / "out" / "samples.parquet").write_text("half")
-        (tmp_path / "out" / "guest.log").write_text(log)
-        result.begun = True
+    """Also where the guest died before it said anything, and nobody was left to clean up."""
+    out = tmp_path / "out"
+    with pytest.raises(UserError, match="died"), result_folder(out) as result:
+        result.begin()
+        (out / "samples.parquet").write_text("half")
+        (out / "guest.log").write_text(log)
         raise UserError("the guest died")
-    assert (tmp_path / "out" / "guest.log").read_text() == f"{log}\nbbrlab run: broken off\n"
-    prepare_out(tmp_path / "out")
+    assert (out / "guest.log").read_text() == log
+    prepare_out(out)
+    with result_folder(out) as result:
+        result.begin()
+        (out / "samples.parquet").write_text("half")
+        (out / "manifest.json").write_text('{"scenario": {}, "seed": 1, "plan_sha256": "0"}')
+        prepare_out(out)
+
+
+def test_a_run_that_leaves_nothing_leaves_no_mark_of_it(tmp_path):
+    with pytest.raises(UserError, match="no guest"), result_folder(tmp_path / "new" / "out") as result:
+        result.begin()
+        raise UserError("no guest")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("log", ["bbrlab stage mininet\nbbrlab done\n", "Kernel panic\n\nbbrlab run: broken off\n"])
+def test_what_an_earlier_version_broke_off_is_made_again_in_its_folder(tmp_path, log):
+    (tmp_path / "guest.log").write_text(log)
+    prepare_out(tmp_path)
+
+
+@pytest.mark.parametrize("log", ["empty", "prose", "link", "pipe", "device", "endless"])
+def test_a_guest_log_that_is_of_no_run_gives_no_file_free(tmp_path, log):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "summary.json").write_text("mine")
+    place = tmp_path / "out" / "guest.log"
+    if log == "link":
+        (tmp_path / "log").write_text("bbrlab stage mininet\n")
+        place.symlink_to(tmp_path / "log")
+    elif log == "device":
+        place.symlink_to("/dev/zero")
+    elif log == "pipe":
+        os.mkfifo(place)
+    else:
+        place.write_text({"prose": "bbrlab run is what I try\n"}.get(log, ""))
+    if log == "endless":
+        os.truncate(place, 1 << 40)
+    with pytest.raises(UserError, match=r"has summary\.json, but no manifest\.json of a run"):
+        prepare_out(tmp_path / "out")
+
+
+def test_a_manifest_that_is_a_pipe_is_of_no_run(tmp_path):
+    os.mkfifo(tmp_path / "manifest.json")
+    with pytest.raises(UserError, match=r"has a manifest\.json that is not of a run"):
+        prepare_out(tmp_path)
 
 
 @pytest.mark.parametrize("command", ["run", "play"])
