@@ -90,10 +90,15 @@ def _check_folder(study: Study, path: Path) -> None:
         raise UserError(
             f"--out {folder}: is of the study '{name}', and {path} is called '{study.name}'; choose another folder"
         )
-    if not outputs.is_as_made(folder / SCENARIO):
+    if not outputs.is_as_made(folder / SCENARIO) and not _is_of_before(folder, content):
         raise UserError(
             f"--out {folder}: its {SCENARIO} is not as bbrlab sweep wrote it, and would be replaced; choose another folder"
         )
+
+
+def _is_of_before(folder: Path, content: Any) -> bool:
+    """Whether a folder has runs, and the scenario of them as versions wrote it that did not sign it: with no comment, in the same form."""
+    return (folder / RUNS).is_dir() and outputs.text_of(folder / SCENARIO) == dump_yaml(content, sort_keys=False)
 
 
 def write_scenario(study: Study) -> None:

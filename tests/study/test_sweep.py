@@ -163,6 +163,18 @@ def test_a_change_by_hand_of_what_was_run_is_not_replaced(lab):
     assert Path("a/study.yaml").read_text() == changed
 
 
+def test_a_study_that_an_earlier_version_began_goes_on(lab):
+    """Its study.yaml has no signature yet: it is as it was written if it is in the form that bbrlab writes, beside runs."""
+    assert sweep("my.yaml", "--seeds", "1", "--out", "a").exit_code == 0
+    written = Path("a/study.yaml").read_text()
+    unsigned = written.partition("\n")[2]
+    Path("a/study.yaml").write_text(unsigned)
+    assert sweep("my.yaml", "--seeds", "2", "--out", "a").exit_code == 0
+    assert len(lab.jobs) == 4, "those that were there are kept"
+    Path("a/study.yaml").write_text(f"{unsigned}# why I ask\n")
+    assert "its study.yaml is not as bbrlab sweep wrote it" in str(sweep("my.yaml", "--out", "a").exception)
+
+
 def test_values_that_no_column_holds_are_texts(lab, tmp_path):
     sweep_of = {"network.rtt_ms": [40, [20, 60]]}
     Path("rtt.yaml").write_text(yaml.safe_dump(QUESTION | {"sweep": sweep_of, "name": "rtt"}))
