@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -44,7 +45,7 @@ def compiled(
         def wait() -> None:
             say(f"kernel {name}: another process is at the tree of this source; waiting for that")
 
-        with source_tree(source, spec.arch, name if spec.foreign else "", outside.run_unconfined, wait) as tree:
+        with source_tree(source, spec.arch, owner_of(name, spec), outside.run_unconfined, wait) as tree:
             if tree.reused:
                 say(f"kernel {name}: goes on in {tree.folder}: only what differs is compiled")
             steps = Steps(name, tree.source, log, file, say)
@@ -54,6 +55,13 @@ def compiled(
             probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, own=spec.foreign))
             check_names(name, spec, probe, tree.source)
             yield tree.source, image, probe
+
+
+def owner_of(name: str, spec: KernelSpec) -> str:
+    """The series whose tree a kernel is compiled in: its name and the files of its patches, "" if it has no code of others.
+
+    Not what is in the files: who changes his own patch and tries again goes on in his tree. Another one's patch is another file."""
+    return json.dumps([name, *(str(path.resolve()) for path in recipe(spec).series)]) if spec.foreign else ""
 
 
 def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, tree: SourceTree, jobs: int) -> None:

@@ -2,9 +2,10 @@
 
 build/source-trees/HASH has ``source``, the tree, and ``original``, the original versions of its changed files. Patches are
 tried on copies of the files that they touch; what they make of them is put into the tree only then, and only where it
-differs. So make compiles what is new, and the next try takes seconds to its first error. What others' code made of a tree is of their
-kernel alone: each such kernel has a tree of its own. A tree goes when a kernel of
-config/kernels.yaml is made of it, or when it is none of the TREES_MAX that were used last; it may be removed at any time.
+differs. So make compiles what is new, and the next try takes seconds to its first error. What others' code left in a tree, objects
+that make would take for its own among it, is for their series alone: other patches, other names and other sources have other trees. A
+tree goes when a kernel of config/kernels.yaml is made of it, or when it is none of the TREES_MAX that were used last; it may be removed
+at any time.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def source_tree(source: Located, arch: str, owner: str, run: Run, on_wait: Calla
 
     Args:
         arch: as in kernels.yaml; each has its own tree.
-        owner: the kernel with others' code whose tree it is, "" for those of this project; each has its own.
+        owner: whose code is compiled in it, in words that no other series has; "" for kernels of this project alone.
         run: runs (step, command), for what unpacks.
         on_wait: called if another process has it.
     """

@@ -127,7 +127,9 @@ class Steps:
 
 
 def _call(argv: list[str], on_end: Callable[[], None], **how: Any) -> int:
-    """A command's exit status. If interrupted, end all that it started; make's compilers would go on otherwise.
+    """A command's exit status. All that it started ends with it, also if this is interrupted: nothing of it works on in the tree.
+
+    What is confined cannot leave its group (seccomp.BUILDS_NOT).
 
     Args:
         on_end: called after it was interrupted.
@@ -137,13 +139,19 @@ def _call(argv: list[str], on_end: Callable[[], None], **how: Any) -> int:
     command = ["setpriv", "--pdeathsig", "TERM", *argv]
     process = subprocess.Popen(command, stderr=subprocess.STDOUT, process_group=0, **how)
     try:
-        return process.wait()
+        # Not wait(): while it is not collected, its group can be nobody else's.
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        _end(process)
         on_end()
         raise
+    return _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.wait()
 
 
 def make(spec: KernelSpec, *arguments: str) -> list[str]:

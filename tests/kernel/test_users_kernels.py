@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -613,13 +614,13 @@ def small_linux(users, monkeypatch, tmp_path):
     return unpacked
 
 
-def own_of(tmp_path: Path, text: str) -> Any:
+def own_of(tmp_path: Path, text: str, file: str = "my.patch") -> Any:
     from bbrlab.kernel.specs import own_spec
     from bbrlab.kernel.users import UsersKernel
 
     specs = load_specs()
     bare = specs.kernels["mainline-6.12"].model_copy(update={"patches": [], "host_patches": []})
-    entry = UsersKernel(base="mainline-6.12", patches=[str(patch(tmp_path, text))], names={"bbr3": "bbr"})
+    entry = UsersKernel(base="mainline-6.12", patches=[str(patch(tmp_path, text, file))], names={"bbr3": "bbr"})
     return own_spec("my-bbr3", entry, specs.model_copy(update={"kernels": {"mainline-6.12": bare}}))
 
 
@@ -675,6 +676,44 @@ def test_what_others_code_left_in_a_tree_is_in_no_other_kernel(small_linux, tmp_
     )
     labs = build_kernel("mainline-6.12", 1, lambda text: None, spec=plain)
     assert Path(labs.image).read_text() == TEN + TEN and not labs.foreign
+
+
+def makes(line: str) -> str:
+    """A patch to the Makefile of the small Linux, which runs a line before it is configured."""
+    return f"--- a/Makefile\n+++ b/Makefile\n@@ -9,2 +9,3 @@\n allnoconfig:\n+\t{line}\n \tcp $(KCONFIG_ALLCONFIG) .config\n"
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("given", ["another file", "another file behind the same link"])
+def test_another_series_by_the_same_name_begins_in_a_tree_of_its_own(small_linux, tmp_path, given):
+    """The kernel is found again by its patches alone, so it must be made of them alone."""
+    link = tmp_path / "current.patch"
+    named = {"another file": ("theirs.patch", "mine.patch")}.get(given, (link.name, link.name))
+    link.symlink_to("theirs.patch")
+    with pytest.raises(UserError, match="step 'configure' failed"):
+        spec = own_of(tmp_path, makes("echo theirs >> net/ipv4/tcp_cubic.c; exit 1"), named[0])
+        build_kernel("my-bbr3", 1, lambda text: None, spec=spec)
+    link.unlink()
+    link.symlink_to("mine.patch")
+    mine = build_kernel("my-bbr3", 1, lambda text: None, spec=own_of(tmp_path, PATCH, named[1]))
+    assert Path(mine.image).read_text() == TEN.replace("five", "-- five") + TEN
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("how", ["", "setsid", "bash -m"])
+def test_what_a_build_step_started_ends_with_it(small_linux, tmp_path, how):
+    """It could change the tree while it is copied, or what the next build compiles. make itself does not wait for it."""
+    work = {"bash -m": "bash -mc '(echo $$BASHPID > begun; exec sleep 60) & true'"}.get(
+        how, f"({how} sh -c 'echo $$$$ > begun; exec sleep 60' &)"
+    )
+    line = f"{work} </dev/null >/dev/null 2>&1; sleep 0.3; true"
+    build_kernel("my-bbr3", 1, lambda text: None, spec=own_of(tmp_path, makes(line)))
+    (folder,) = source_tree.source_trees().glob("[!.]*")
+    begun = folder / "source" / "begun"
+    if begun.exists():  # some do not even begin
+        time.sleep(0.1)
+        status = Path(f"/proc/{begun.read_text().strip()}/stat")
+        assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 @pytest.mark.compiles

@@ -74,10 +74,11 @@ PRCTLS = [1, 2, 4, 15, 16, 38]  # PR_SET_PDEATHSIG, GET_, PR_SET_DUMPABLE, PR_SE
 SET_SECCOMP = 22
 NO_RANDOM_ADDRESSES = [0x0040000, 0xFFFFFFFF]  # of personality: what a newer UML asks for, and the question what it has
 AT_EMPTY_PATH = 0x1000  # of execveat: the program is an open file
+# setsid and setpgid, so that all that a step starts stays in its group, and ends with it.
 BUILDS_NOT = """
     socket socketpair ptrace process_vm_readv process_vm_writev process_madvise io_uring_setup bpf keyctl add_key request_key mount
     unshare setns perf_event_open userfaultfd pidfd_open pidfd_getfd pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo shmget semget
-    msgget mq_open
+    msgget mq_open setsid setpgid
 """.split()
 
 Instruction = tuple[int, int, int, int]
@@ -127,7 +128,7 @@ def guest_filter(*, separate_programs: bool, filters: bool, traces: bool) -> byt
 
 
 def build_filter() -> bytes:
-    """The filter of compilers: no sockets, and nothing of other processes. A compiler needs too many calls to list them."""
+    """The filter of compilers: no sockets, nothing of other processes, and no group of its own. A compiler needs too many calls to list them."""
     program = [
         *_block("clone", [(LOAD, 0, 0, _low(0)), (ANY_BIT, 0, 1, NEW_NAMESPACES), (RETURN, 0, 0, ERRNO | errno.EPERM)]),
         *_block("clone3", [(RETURN, 0, 0, ERRNO | errno.ENOSYS)]),
