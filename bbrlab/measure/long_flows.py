@@ -19,6 +19,7 @@ from bbrlab.measure.numbers import Value, jain_index, mean, ratio, rounded, spre
 from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_queues, probe_rtt_together
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.registry import Registry
+from bbrlab.measure.sample_schema import IN_FLIGHT, packets_in_flight
 from bbrlab.measure.summary import FlowEntry
 from bbrlab.scenario.rates import before, capacity_mbit, queueing_delay_ms
 from bbrlab.scenario.schema import Flow, Network, Scenario
@@ -54,6 +55,11 @@ class LongFlow:
         """A column's values at the window's samples; empty if nothing was measured of the flow in the window."""
         values: Array = self.counters.columns[name][self.inside & self.was_measured]
         return values
+
+    @property
+    def in_flight(self) -> Array:
+        """Packets in flight at the window's samples; empty if nothing was measured of the flow in the window."""
+        return packets_in_flight(*(self.samples(name) for name in IN_FLIGHT))
 
     @cached_property
     def was_measured(self) -> bool:
@@ -151,6 +157,7 @@ class LongFlow:
             },
             "cwnd_packets": mean(self.samples("cwnd")),
             "in_flight_packets": mean(self.samples("unacked")),
+            "pipe_packets": mean(self.in_flight),
             "first_sample_s": rounded(self.counters.times_s[0]) if len(self.counters.times_s) else None,
             "first_data_s": rounded(self.counters.first_data_s),
         }
@@ -239,7 +246,7 @@ def _ecn_marked(group: LongGroup) -> Value:
     return rounded(ratio(group.growth("delivered_ce"), group.growth("delivered")))
 
 
-@LONG.of("rtt_ms_mean", "cwnd_packets", "cwnd_packets_p50", "in_flight_packets", "sampled_flows")
+@LONG.of("rtt_ms_mean", "cwnd_packets", "cwnd_packets_p50", "in_flight_packets", "pipe_packets", "sampled_flows")
 def _sampled(group: LongGroup) -> dict[str, Value]:
     rtt_us = group.of_sampled(lambda f: float(f.samples("srtt_us").mean()))
     return {
@@ -247,6 +254,7 @@ def _sampled(group: LongGroup) -> dict[str, Value]:
         "cwnd_packets": group.of_sampled(lambda f: float(f.samples("cwnd").mean()), sum),
         "cwnd_packets_p50": group.of_sampled(lambda f: float(np.median(f.samples("cwnd"))), sum),
         "in_flight_packets": group.of_sampled(lambda f: float(f.samples("unacked").mean()), sum),
+        "pipe_packets": group.of_sampled(lambda f: float(f.in_flight.mean()), sum),
         "sampled_flows": len(group.sampled),
     }
 

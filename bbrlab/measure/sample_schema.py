@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bbrlab.base.arrays import Array
 from bbrlab.measure.bbr_record import ACK_PHASES, FLAGS, STATES
 
 
@@ -37,7 +38,7 @@ _TCP_INFO = (
     _tcp("ca_state", "", "recovery state", "0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss", 1, "u1"),
     _tcp("rto_us", "us", "retransmission timeout", "retransmission timeout", 8, "<u4"),
     _tcp("snd_mss", "bytes", "segment size", "largest segment that the sender sends", 16, "<u4"),
-    _tcp("unacked", "packets", "in flight", "sent and not yet acknowledged", 24, "<u4"),
+    _tcp("unacked", "packets", "not yet acknowledged", "sent and not yet acknowledged", 24, "<u4"),
     _tcp("sacked", "packets", "selectively acknowledged", "of these, selectively acknowledged", 28, "<u4"),
     _tcp("lost", "packets", "lost", "taken for lost at present", 32, "<u4"),
     _tcp("retrans", "packets", "retransmitted in flight", "retransmitted and not yet acknowledged", 36, "<u4"),
@@ -175,6 +176,15 @@ QUEUE_COLUMNS = tuple(c.name.removeprefix("queue_") for c in _QUEUE)
 def of_link(name: str, number: int) -> str:
     """The column of samples.parquet that has a column of a queue (``queue_bytes``) of one of several links in a row: queue_bytes_link0."""
     return f"{name}_link{number}"
+
+
+IN_FLIGHT = ("unacked", "sacked", "lost", "retrans")
+
+
+def packets_in_flight(unacked: Array, sacked: Array, lost: Array, retrans: Array) -> Array:
+    """What is in flight, in packets, of the columns IN_FLIGHT: Linux' tcp_packets_in_flight(), the pipe of RFC 6675. As floats, since
+    these columns are unsigned."""
+    return 1.0 * unacked - sacked - lost + retrans
 
 
 TCP_INFO: dict[str, tuple[int, str]] = {c.name: c.tcp_info for c in _TCP_INFO if c.tcp_info}

@@ -95,8 +95,12 @@ _GROUP = (
            "sum over flows of the mean of tcp_info snd_cwnd at the window's samples", "", _SAMPLED),
     Metric("cwnd_packets_p50", "packets", "congestion window (median)", "congestion windows, medians, summed",
            "sum over flows of the median of tcp_info snd_cwnd at the window's samples, in which BBR's four packets in ProbeRTT do not count as they do in a mean", "", _SAMPLED, since=_DAY),
-    Metric("in_flight_packets", "packets", "packets in flight", "packets in flight, summed",
-           "sum over flows of the mean of tcp_info unacked at the window's samples", "", _SAMPLED),
+    Metric("in_flight_packets", "packets", "packets not yet acknowledged", "packets sent and not yet acknowledged, summed",
+           "sum over flows of the mean of tcp_info unacked at the window's samples. What is selectively acknowledged or taken for lost counts, too, so that in loss recovery it can be more "
+           "than the window: pipe_packets leaves these out", "", _SAMPLED),
+    Metric("pipe_packets", "packets", "packets in flight", "packets in flight, summed",
+           "sum over flows of the mean of tcp_info unacked - sacked - lost + retrans at the window's samples, as the kernel counts what is in flight against the window", "RFC 6675 (pipe)",
+           _SAMPLED, since="2026-11-28"),
     Metric(_SAMPLED, "flows", "flows sampled", "flows of which something was measured in the window",
            "those over which RTT, window, packets in flight and BBR's estimates are: with a sample and growth of tcp_info delivered in the window. A short finite flow may have no "
            "sample; of one that waits for a retransmission timeout all the time TCP's numbers are older"),

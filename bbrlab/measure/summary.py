@@ -45,6 +45,7 @@ class FlowEntry(_FiniteFlow):
     rtt_ms: Spread
     cwnd_packets: float | None
     in_flight_packets: float | None
+    pipe_packets: float | None
     first_sample_s: float | None  # time of its first sample; None without one
     first_data_s: float | None  # when its first byte of data was sent (flow_counters.FlowCounters.first_data_s)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.arrays import Array
-from bbrlab.measure.sample_schema import ACKS, COLUMNS, SAMPLES, of_link
+from bbrlab.measure.sample_schema import ACKS, COLUMNS, IN_FLIGHT, SAMPLES, of_link, packets_in_flight
 from bbrlab.measure.schema import label_of
 from bbrlab.measure.series import goodput_series, jitter_series, whole_bin_s
 from bbrlab.results.run_manifest import RunScenario
@@ -33,6 +33,12 @@ class Series:
     # Of samples with those columns, in the axis' unit; None: values_of() has its own way
     value: Callable[[pd.DataFrame], Any] | None
     meaning: str
+    ack_columns: tuple[str, ...] = ()  # of acks.parquet that it needs; default: columns
+
+
+def _in_flight(table: pd.DataFrame) -> Any:
+    """Of samples, or as records of ACKs have it."""
+    return table["in_flight"] if "in_flight" in table else packets_in_flight(*(table[name] for name in IN_FLIGHT))
 
 
 SERIES = {
@@ -41,7 +47,7 @@ SERIES = {
     "rtt": Series("RTT (ms)", ("srtt_us",), True, lambda t: t["srtt_us"] / 1e3, "smoothed RTT, mean over the group's flows"),
     ACK_RTT: Series("RTT of each ACK (ms)", ("rtt_us",), True, lambda t: t["rtt_us"].where(t["rtt_us"] >= 0) / 1e3, "only with --acks"),
     "cwnd": Series("cwnd (packets)", ("cwnd",), True, lambda t: t["cwnd"], "congestion window, mean over the group's flows"),
-    "inflight": Series("in flight (packets)", ("unacked",), True, lambda t: t["unacked"], "sent and not yet acknowledged, mean over the group's flows"),
+    "inflight": Series("in flight (packets)", IN_FLIGHT, True, _in_flight, "neither acknowledged nor known to be lost, mean over the group's flows", ("in_flight",)),
     "pacing": Series("pacing rate (Mbit/s)", ("pacing_rate",), True, lambda t: t["pacing_rate"] * 8e-6, "mean over the group's flows"),
     "bw": Series("BBR's bandwidth (Mbit/s)", ("bbr_bw",), True, lambda t: t["bbr_bw"] * 8e-6, "its estimate, mean over the group's flows"),
     "min_rtt": Series("BBR's min_rtt (ms)", ("bbr_min_rtt_us",), True, lambda t: t["bbr_min_rtt_us"] / 1e3, "its estimate, mean over the group's flows"),
@@ -69,9 +75,11 @@ def series_of(name: str) -> Series:
     return Series(label_of(name), (name,), name not in BELOW, lambda table: table[name], COLUMNS[name].meaning)
 
 
-def columns_of(run: OfRun, name: str) -> list[str]:
-    """The columns of samples.parquet that a series of a run needs: of several links those of each."""
+def columns_of(run: OfRun, name: str, *, of_acks: bool = False) -> list[str]:
+    """The columns of samples.parquet, or of acks.parquet, that a series of a run needs: of several links those of each."""
     series, links = series_of(name), run.network.links
+    if of_acks and series.ack_columns:
+        return list(series.ack_columns)
     if series.of_flows or links is None:
         return list(series.columns)
     return [of_link(column, number) for number in range(len(links)) for column in series.columns]

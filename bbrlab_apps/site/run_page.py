@@ -20,7 +20,7 @@ from bbrlab.base.tables import read_table
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.phases import phases
-from bbrlab.measure.sample_schema import of_link
+from bbrlab.measure.sample_schema import IN_FLIGHT, of_link
 from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.summary import Summary, path_words
 from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
@@ -44,7 +44,7 @@ MOST = 1e18  # of anything that is sampled
 FLOWS = 6  # that have curves of their own; of more flows, groups have
 _NEEDED = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state")
 _BOUNDS = ("bbr_inflight_hi", "bbr_inflight_lo")  # infinite where there is none
-_COLUMNS = (*_NEEDED, "unacked", "pacing_rate", "total_retrans", "queue_drops", "bbr_bw", *_BOUNDS)
+_COLUMNS = (*_NEEDED, *IN_FLIGHT, "pacing_rate", "total_retrans", "queue_drops", "bbr_bw", *_BOUNDS)
 _OF_ACKS = ("time_s", "flow", "bbr_state")
 _SHOWN = (
     "goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index", "first_data_s", "last_first_data_s",

@@ -92,7 +92,7 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
 
 
 def _samples(run: RunSource, wanted: Sequence[str]) -> pd.DataFrame:
-    columns = [c for name in wanted for c in columns_of(run.scenario, name)]
+    columns = [c for name in wanted for c in columns_of(run.scenario, name, of_acks=run.of_acks)]
     return run.samples(list(dict.fromkeys(["time_s", "flow", "group", *columns])))
 
 

@@ -13,7 +13,7 @@ from bbrlab_apps.study.sources import RunSource
 
 # What is compared if nothing is asked for.
 METRICS = (
-    "share_of_capacity", "goodput_mbit", "retransmits", "rtt_ms_mean", "cwnd_packets", "in_flight_packets", "slowdown_mean",
+    "share_of_capacity", "goodput_mbit", "retransmits", "rtt_ms_mean", "cwnd_packets", "pipe_packets", "slowdown_mean",
     "completion_s", "utilisation", "loss", "queue_ms_mean", "queue_ms_p95", "jain_index_all",
 )  # fmt: skip
 

@@ -26,8 +26,6 @@ from bbrlab.run.output import ACKS, SAMPLES, SUMMARY
 from bbrlab.show.points_table import swept_columns
 from bbrlab_apps.study.plan import RUNS, TABLE
 
-OF_ACKS = {"unacked": "in_flight"}
-"""{column of samples.parquet: what acks.parquet calls it}."""
 DEPTH = 3  # of the runs below a folder of a study or a figure
 NAME_MAX = 40  # letters of a run's name in a legend
 
@@ -64,10 +62,9 @@ class RunSource:
         path = self.folder.path / ACKS
         if not path.exists():
             raise UserError(f"{path}: is not there; run it with --trace-acks, or leave --acks out")
-        there = [OF_ACKS.get(column, column) for column in columns if column != "group"]
+        there = [column for column in columns if column != "group"]
         table = read_with(path, there, there, RUN_AGAIN)
         groups = [entry["group"] for entry in self.summary["flows"]]
-        table = table.rename(columns={of_acks: column for column, of_acks in OF_ACKS.items()})
         first = [flow for flow, group in enumerate(groups) if group not in groups[:flow]]
         table = table[table["flow"].isin(first)]
         return table.assign(group=[groups[flow] for flow in table["flow"]])

@@ -188,6 +188,18 @@ def test_a_group_is_described_by_the_flows_that_were_sampled():
     assert (group["rtt_ms_mean"], group["cwnd_packets"], group["in_flight_packets"]) == (20, 20_000, 20_000)
 
 
+def test_what_is_acknowledged_selectively_or_lost_is_not_in_flight():
+    """In loss recovery more than the window is sent and not yet acknowledged, and the window holds for what is in flight."""
+    counts = {"unacked": [100, 1242, 0], "sacked": [0, 600, 0], "lost": [0, 60, 0], "retrans": [0, 18, 0]}
+    flow = flow_of(delivered=[0, 1, 2], **{name: np.array(values, "<u4") for name, values in counts.items()})
+    assert flow.in_flight.tolist() == [100, 600, 0]
+    few = flow_of(
+        delivered=[0, 1, 2],
+        **{name: np.array(values, "<u4") for name, values in (counts | {"sacked": [0, 1300, 0]}).items()},
+    )
+    assert few.in_flight.tolist()[1] == -100  # no unsigned number
+
+
 def test_the_median_window_is_that_outside_of_probe_rtt():
     point = base_point(validate(scenario_dict(flows=[{"cca": "cubic"}], window_s=[0, 10]), "s"))
     times = np.arange(0, 10.1)
@@ -409,6 +421,7 @@ def test_a_flow_of_which_nothing_was_delivered_in_the_window_is_in_no_mean():
         "rtt_ms_mean",
         "cwnd_packets",
         "in_flight_packets",
+        "pipe_packets",
         "bbr_bw_mbit",
         "bbr_min_rtt_ms",
         "bbr_jitter_ms",
