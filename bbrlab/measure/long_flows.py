@@ -246,15 +246,17 @@ def _ecn_marked(group: LongGroup) -> Value:
     return rounded(ratio(group.growth("delivered_ce"), group.growth("delivered")))
 
 
-@LONG.of("rtt_ms_mean", "cwnd_packets", "cwnd_packets_p50", "in_flight_packets", "pipe_packets", "sampled_flows")
+@LONG.of("rtt_ms_mean", "cwnd_packets", "cwnd_packets_p50", "in_flight_packets", "pipe_packets", "min_rtt_ms", "sampled_flows")
 def _sampled(group: LongGroup) -> dict[str, Value]:
     rtt_us = group.of_sampled(lambda f: float(f.samples("srtt_us").mean()))
+    min_rtt_us = group.of_sampled(lambda f: float(f.samples("min_rtt_us").mean()))
     return {
         "rtt_ms_mean": None if rtt_us is None else rounded(rtt_us / 1e3),
         "cwnd_packets": group.of_sampled(lambda f: float(f.samples("cwnd").mean()), sum),
         "cwnd_packets_p50": group.of_sampled(lambda f: float(np.median(f.samples("cwnd"))), sum),
         "in_flight_packets": group.of_sampled(lambda f: float(f.samples("unacked").mean()), sum),
         "pipe_packets": group.of_sampled(lambda f: float(f.in_flight.mean()), sum),
+        "min_rtt_ms": None if min_rtt_us is None else rounded(min_rtt_us / 1e3),
         "sampled_flows": len(group.sampled),
     }
 

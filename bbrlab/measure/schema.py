@@ -101,6 +101,9 @@ _GROUP = (
     Metric("pipe_packets", "packets", "packets in flight", "packets in flight, summed",
            "sum over flows of the mean of tcp_info unacked - sacked - lost + retrans at the window's samples, as the kernel counts what is in flight against the window", "RFC 6675 (pipe)",
            _SAMPLED, since="2026-11-28"),
+    Metric("min_rtt_ms", "ms", "TCP's smallest RTT", "TCP's smallest RTT, mean over flows",
+           "mean over flows of the mean of tcp_info min_rtt at the window's samples: the smallest of the last five minutes (sysctl tcp_min_rtt_wlen). BBR's own is bbr_min_rtt_ms", "",
+           _SAMPLED, since="2026-11-28"),
     Metric(_SAMPLED, "flows", "flows sampled", "flows of which something was measured in the window",
            "those over which RTT, window, packets in flight and BBR's estimates are: with a sample and growth of tcp_info delivered in the window. A short finite flow may have no "
            "sample; of one that waits for a retransmission timeout all the time TCP's numbers are older"),

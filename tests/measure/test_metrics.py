@@ -186,6 +186,7 @@ def test_a_group_is_described_by_the_flows_that_were_sampled():
     (group,) = summary["groups"]
     assert [f["rtt_ms"]["mean"] for f in summary["flows"]] == [20, None]
     assert (group["rtt_ms_mean"], group["cwnd_packets"], group["in_flight_packets"]) == (20, 20_000, 20_000)
+    assert group["min_rtt_ms"] == 20
 
 
 def test_what_is_acknowledged_selectively_or_lost_is_not_in_flight():
@@ -422,6 +423,7 @@ def test_a_flow_of_which_nothing_was_delivered_in_the_window_is_in_no_mean():
         "cwnd_packets",
         "in_flight_packets",
         "pipe_packets",
+        "min_rtt_ms",
         "bbr_bw_mbit",
         "bbr_min_rtt_ms",
         "bbr_jitter_ms",
