@@ -246,7 +246,15 @@ def _ecn_marked(group: LongGroup) -> Value:
     return rounded(ratio(group.growth("delivered_ce"), group.growth("delivered")))
 
 
-@LONG.of("rtt_ms_mean", "cwnd_packets", "cwnd_packets_p50", "in_flight_packets", "pipe_packets", "min_rtt_ms", "sampled_flows")
+@LONG.of(
+    "rtt_ms_mean",
+    "cwnd_packets",
+    "cwnd_packets_p50",
+    "in_flight_packets",
+    "pipe_packets",
+    "min_rtt_ms",
+    "sampled_flows",
+)
 def _sampled(group: LongGroup) -> dict[str, Value]:
     rtt_us = group.of_sampled(lambda f: float(f.samples("srtt_us").mean()))
     min_rtt_us = group.of_sampled(lambda f: float(f.samples("min_rtt_us").mean()))

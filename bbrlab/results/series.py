@@ -38,7 +38,11 @@ class Series:
 
 def _in_flight(table: pd.DataFrame) -> Any:
     """Of samples, or as records of ACKs have it."""
-    return table["in_flight"] if "in_flight" in table else packets_in_flight(*(table[name] for name in IN_FLIGHT))
+    return (
+        table["in_flight"]
+        if "in_flight" in table
+        else packets_in_flight(*(table[name].to_numpy() for name in IN_FLIGHT))
+    )
 
 
 SERIES = {

@@ -71,7 +71,7 @@ def table_of_rows(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     for column in schema.METRICS.keys() & set(table):  # a column of None only must be numeric, too
         table[column] = table[column].astype(float)
-    for name, values in table.loc[:, table.dtypes == object].items():
+    for name, values in table.loc[:, table.dtypes == "object"].items():
         texts = values.dropna().map(lambda value: isinstance(value, str))
         if texts.any() and not texts.all():  # such as flows.0.links of 0 and 0-1: no column of a file holds both
             table[name] = values.map(str, na_action="ignore")
