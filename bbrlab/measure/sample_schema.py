@@ -182,7 +182,7 @@ IN_FLIGHT = ("unacked", "sacked", "lost", "retrans")
 
 
 def packets_in_flight(unacked: Array, sacked: Array, lost: Array, retrans: Array) -> Array:
-    """What is in flight, in packets, of the columns IN_FLIGHT: Linux' tcp_packets_in_flight(), the pipe of RFC 6675. As floats, since
+    """What is in flight, in packets, of the columns IN_FLIGHT: as Linux counts it (tcp_packets_in_flight), the pipe of RFC 6675. As floats, since
     these columns are unsigned."""
     return 1.0 * unacked - sacked - lost + retrans
 

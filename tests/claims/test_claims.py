@@ -279,17 +279,18 @@ def test_expressions_know_a_number_from_a_series():
     assert scalar == {"s": False, "abs(s)": False, "mean(s)": True, "1 - x": True, "s / max(s)": False}
 
 
-SERIES = (
-    GOOD.split("    - at:")[0]
-    + """    - at:
-        seven: {figure: fig2a, where: {flows.0.count: 1}, along: network.buffer.bdp}
-        three: {figure: fig2a, where: {flows.0.count: 1, network.buffer.bdp: [1, 2, 4]}, along: network.buffer.bdp}
-        six: {figure: fig2a, where: {network.buffer.bdp: 4}, along: flows.0.count}
-        one: {figure: fig2a, where: {flows.0.count: 1, network.buffer.bdp: 4}}
-      metric: METRIC
-      expect: EXPECT
-"""
-)
+TERMS = {
+    "seven": "{figure: fig2a, where: {flows.0.count: 1}, along: network.buffer.bdp}",
+    "three": "{figure: fig2a, where: {flows.0.count: 1, network.buffer.bdp: [1, 2, 4]}, along: network.buffer.bdp}",
+    "six": "{figure: fig2a, where: {network.buffer.bdp: 4}, along: flows.0.count}",
+    "one": "{figure: fig2a, where: {flows.0.count: 1, network.buffer.bdp: 4}}",
+}
+
+
+def with_terms(metric, expect):
+    """A claim on those of TERMS that its metric reads."""
+    terms = "".join(f"        {name}: {term}\n" for name, term in TERMS.items() if f"{name}." in metric)
+    return GOOD.split("    - at:")[0] + f"    - at:\n{terms}      metric: {metric}\n      expect: {expect}\n"
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ SERIES = (
 )  # fmt: skip
 def test_a_claim_that_could_not_be_judged_is_refused(tmp_path, metric, expect, words):
     with pytest.raises(UserError) as refused:
-        load_statements([written(tmp_path, SERIES.replace("METRIC", metric).replace("EXPECT", expect))])
+        load_statements([written(tmp_path, with_terms(metric, expect))])
     assert words in str(refused.value)
 
 
@@ -316,7 +317,7 @@ def test_a_claim_that_could_not_be_judged_is_refused(tmp_path, metric, expect, w
     ],
 )
 def test_a_claim_of_several_series_can_be_judged(tmp_path, metric, expect):
-    claim = only_claim(tmp_path, SERIES.replace("METRIC", metric).replace("EXPECT", expect))
+    claim = only_claim(tmp_path, with_terms(metric, expect))
     (figure,) = figures_at("full", ["sarpkaya2025/fig2a"])
     made = table(figure, lambda point, seed: 0.5 + seed / 100)
     verdict = judge_claim(claim, {figure.id: figure}, {figure.id: made})
