@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from bbrlab.base.errors import UserError
 from bbrlab.base.strict import NonNegative, Positive
-from bbrlab.scenario.link_trace import shipped_trace
+from bbrlab.scenario.link_trace import existing_file, shipped_trace
+from bbrlab.scenario.point import fingerprint_of
 from bbrlab.scenario.schema import Name, Network, Qdisc, RttMs, RttValue
 
 
@@ -18,11 +30,16 @@ class _Part(BaseModel):
 
 
 class RunNetwork(Network):
-    """The path of a run; all that the page reads of it must be there. No file that it names is opened: the run may be somebody else's,
-    and the file another one by now."""
+    """The path of a run; all that the page reads of it must be there. A file that it names is read only if it is the one that was run
+    (RunManifest): the run may be somebody else's, and the file another one by now."""
 
     model_config = ConfigDict(extra="ignore")
     qdisc: Qdisc = Field()
+    _as_it_ran: bool = PrivateAttr(False)  # whether ``trace`` has the content that was run
+
+    def keep_as_it_ran(self) -> None:
+        """Remember that ``trace`` has the content that was run."""
+        self._as_it_ran = True
 
     @field_validator("trace")
     @classmethod
@@ -33,8 +50,14 @@ class RunNetwork(Network):
 
     @property
     def rate_is_known(self) -> bool:
-        """Whether it can be told which rate the bottleneck had when: not if a file says so that only who made the run has."""
-        return self.trace is None or shipped_trace(self.trace) is not None
+        """Whether it can be told which rate the bottleneck had when: not if a file says so that is not here as it was run."""
+        return self.trace is None or shipped_trace(self.trace) is not None or self._as_it_ran
+
+
+class RunTraffic(_Part):
+    """Short flows of a run."""
+
+    trace: str
 
 
 class RunFlow(_Part):
@@ -44,6 +67,7 @@ class RunFlow(_Part):
     count: Annotated[int, Field(ge=1)]
     rtt_ms: RttValue | None = None
     rtts_ms: list[RttMs] | None = None
+    traffic: RunTraffic | None = None
 
 
 class RunScenario(_Part):
@@ -57,6 +81,12 @@ class RunScenario(_Part):
     flows: Annotated[list[RunFlow], Field(min_length=1)]
     network: RunNetwork
 
+    @property
+    def files(self) -> list[str]:
+        """The files that it names."""
+        traffic = [flow.traffic.trace for flow in self.flows if flow.traffic and flow.traffic.trace != "model"]
+        return [*([self.network.trace] if self.network.trace else []), *traffic]
+
 
 class RunManifest(_Part):
     """manifest.json of a run, as far as its page reads it."""
@@ -65,3 +95,18 @@ class RunManifest(_Part):
     fingerprint: str
     scenario: RunScenario
     source: dict[str, Any] = {}
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_its_trace(cls, content: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """A trace that is here is read if all files of the run are plain ones with the content that its fingerprint is of."""
+        manifest = handler(content)
+        if not manifest.scenario.network.rate_is_known:
+            try:
+                sizes = [existing_file(name, Path.cwd(), "").stat().st_size for name in manifest.scenario.files]
+                # reading a file of the kernel's, whose size is 0, may wait for ever
+                if all(sizes) and fingerprint_of(content["scenario"]) == manifest.fingerprint:
+                    manifest.scenario.network.keep_as_it_ran()
+            except (ValueError, OSError, UserError):
+                pass
+        return manifest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,8 @@ class Point:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Hash of all that decides a run's outcome, apart from kernel and seed (not: name, paper, figure, trials)."""
-        content: dict[str, Any] = self.scenario.model_dump(exclude=NOT_DECISIVE)
-        if trace := content["network"].get("trace"):
-            content["network"]["trace"] = _hash_of(Path(trace), "network.trace")
-        for flow in content["flows"]:
-            if flow["traffic"] is None:
-                del flow["traffic"]
-            elif flow["traffic"]["trace"] != "model":
-                flow["traffic"]["trace"] = _hash_of(Path(flow["traffic"]["trace"]), "flows: traffic.trace")
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
+        """fingerprint_of() its scenario."""
+        return fingerprint_of(self.scenario.model_dump(exclude=NOT_DECISIVE))
 
     @functools.cached_property
     def conditions(self) -> dict[str, Any]:
@@ -65,6 +58,32 @@ class Point:
         while len(",".join(words).encode()) > WORDS_BYTES:
             words = [word[: len(word) * 3 // 4] for word in words]
         return ",".join([*words, self.fingerprint])
+
+
+def fingerprint_of(scenario: Mapping[str, Any]) -> str:
+    """Hash of all that decides a run's outcome, apart from kernel and seed (not: name, paper, figure, trials).
+
+    UserError if a file that it names cannot be read.
+
+    Args:
+        scenario: as model_dump() has it, or manifest.json.
+    """
+    content = {key: value for key, value in scenario.items() if key not in NOT_DECISIVE}
+    if trace := content["network"].get("trace"):
+        content["network"] = content["network"] | {"trace": _hash_of(Path(trace), "network.trace")}
+    content["flows"] = [_decisive(flow) for flow in content["flows"]]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def _decisive(flow: Mapping[str, Any]) -> dict[str, Any]:
+    """A flow group without an empty ``traffic``, and with the content of its file in place of the name."""
+    content = {key: value for key, value in flow.items() if key != "traffic"}
+    traffic = flow.get("traffic")
+    if traffic is None:
+        return content
+    if traffic["trace"] != "model":
+        traffic = traffic | {"trace": _hash_of(Path(traffic["trace"]), "flows: traffic.trace")}
+    return content | {"traffic": traffic}
 
 
 def _hash_of(trace: Path, field: str) -> str:

@@ -140,7 +140,7 @@ def _page(
         states=_states_note(samples, acks, float(scenario["sample_hz"])),
         queue=""
         if typed.network.rate_is_known
-        else "How long the queue's packets wait is not told: a file that the run does not have says when the link sends.",
+        else "How long the queue's packets wait is not told: the file that says when the link sends is not here as it was run.",
         css=Markup(colours_css() + (STATIC / "site.css").read_text(encoding="utf-8")),
         plotly=Markup(_script("plotly-cartesian.min.js")),
         site=Markup(_script("site.js")),

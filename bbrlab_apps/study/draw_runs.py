@@ -72,7 +72,7 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
     curves = [name for name in rows if name != STATE]
     heights = [1.9] * len(curves) + ([0.42 + 0.27 * len(strips)] if strips else [])
     if not heights:
-        raise UserError(f"no run has {' or '.join(wanted)}")
+        raise UserError(f"no run has {' or '.join(wanted)}{_why(wanted, runs)}")
     figure, grid = plt.subplots(len(heights), 1, figsize=(10.5, 0.7 + sum(heights)), sharex=True, squeeze=False, layout="constrained",
                                 height_ratios=heights)  # fmt: skip
     for axes, name in zip(grid.flat, curves, strict=False):
@@ -100,6 +100,15 @@ def _has(name: str, runs: Sequence[RunSource], samples: Sequence[pd.DataFrame]) 
     if name == STATE:
         return any(table["bbr_state"].notna().any() for table in samples)
     return any(values_of(run.scenario, name, table) for run, table in zip(runs, samples, strict=True))
+
+
+def _why(wanted: Sequence[str], runs: Sequence[RunSource]) -> str:
+    """Why no run has the queue's delay, for the end of a message; empty if it is of another series, or their traces are here."""
+    files = [run.scenario.files for run in runs if not run.scenario.network.rate_is_known]
+    if "queue" not in wanted or not files:
+        return ""
+    as_run = f"{' and '.join(files[0])} as {'it was' if len(files[0]) == 1 else 'they were'} run"
+    return f": when the link sends is not known without {as_run}; put that back, or draw queue_bytes"
 
 
 def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[pd.DataFrame]) -> None:
@@ -309,5 +318,5 @@ def _in_window(runs: Sequence[RunSource], name: str) -> pd.DataFrame:
             line = _line_name(run, group, several=len(runs) > 1)
             parts.append(pd.DataFrame({"value": values[inside]}).assign(number=number, group=group, line=line))
     if not parts:
-        raise UserError(f"no run has samples of {name} in its window")
+        raise UserError(f"no run has samples of {name} in its window{_why([name], runs)}")
     return pd.concat(parts, ignore_index=True)

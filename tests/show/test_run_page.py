@@ -169,6 +169,32 @@ def test_a_trace_on_somebody_elses_machine_is_not_opened(run, tmp_path, trace, t
     plt.close(figure)
 
 
+def test_the_queue_over_ones_own_trace_is_drawn_while_the_file_is_as_it_was_run(tmp_path):
+    """And so is every other file of the run."""
+    (trace := tmp_path / "t.txt").write_text("0 6\n4 12\n20 6\n")
+    (chunks := tmp_path / "chunks.csv").write_text("flow,chunk,start_s,pause_s,bytes\n0,0,0.5,0,20000\n")
+    flows = [{"cca": "bbr3"}, {"cca": "cubic", "traffic": {"trace": "chunks.csv"}}]
+    scenario = validate(scenario_dict(network__trace="t.txt", flows=flows), "test", folder=tmp_path)
+    folder = made_up_run(base_point(scenario), 1, tmp_path / "run")
+    figure, _ = plot(source_of([str(folder)], None), Wish(y=["queue"]))
+    assert figure.axes[0].lines[0].get_ydata().max() > 0
+    plt.close(figure)
+    text, panels = page_of(folder, tmp_path)
+    assert "queue (ms)" in panels and "is not told" not in text
+    for file in (chunks, trace):
+        was = file.read_text()
+        file.write_text(f"{was}\n")
+        for kind in ("line", "cdf"):
+            with pytest.raises(
+                UserError, match=rf"no run has .*queue.*: .*without {trace} and {chunks} as they were run"
+            ):
+                plot(source_of([str(folder)], None), Wish(y=["queue"], kind=kind))
+        text, panels = page_of(folder, tmp_path)
+        assert "queue (ms)" not in panels and "is not told" in text
+        file.write_text(was)
+    assert "queue (ms)" in page_of(folder, tmp_path)[1]
+
+
 @pytest.mark.parametrize("path", ["network.trace", "network.changes"])
 def test_what_somebody_elses_run_would_set_opens_no_file(run, tmp_path, path, monkeypatch):
     """The command that repeats a run is made of its values, and of a scenario's file that is here."""
