@@ -118,7 +118,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_if_changed(path: Path, text: str) -> None:
     """Write ``text`` to ``path`` unless it has it already, so that its time tells when it changed."""
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
+    if not path.exists() or path.read_bytes() != text.encode():
         write_text(path, text)
 
 

@@ -12,6 +12,7 @@ import mmap
 import os
 import stat
 import tempfile
+import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ MADE = ".made-by-bbrlab"  # in a folder that is replaced as a whole: the names o
 BESIDES = {MADE, ".snakemake_timestamp"}  # that such a folder may have
 PICTURE = b"made by bbrlab"  # in the metadata of every picture
 PAGE = b'<meta name="generator" content="bbrlab">'
+LINE_BYTES = 1 << 16  # more than any first line that has a mark
 TEXT_BYTES = 64 << 20  # more than any text that bbrlab writes
 SIGNED = "# made by bbrlab; who changes it, gives it another name. SHA-256 of what follows: "
 
@@ -40,7 +42,9 @@ def check_file(option: str, file: Path | None, mark: bytes | None = None) -> Non
     if not parent.is_dir():
         raise UserError(f"{option} {file}: {parent} is a file, not a folder; choose another place")
     if os.path.lexists(file) and not _is_own(file, mark):
-        why = "would be replaced" if mark is None else "does not have the mark of what this command makes"
+        why = "does not have the mark of what this command makes" if mark else "would be replaced"
+        if file.is_symlink():
+            why = "is a link, which a file would replace"
         raise UserError(f"{option} {file}: is there, and {why}; move it, or give another name")
     try:
         with tempfile.TemporaryFile(dir=parent):
@@ -51,8 +55,8 @@ def check_file(option: str, file: Path | None, mark: bytes | None = None) -> Non
 
 def _is_own(file: Path, mark: bytes | None) -> bool:
     """Whether a file is empty or has the mark, packed or not."""
-    with contextlib.suppress(OSError, EOFError):
-        if not file.is_file():
+    with contextlib.suppress(OSError, EOFError, zlib.error):
+        if not file.is_file() or file.is_symlink():
             return False
         if not file.stat().st_size:
             return True
@@ -60,26 +64,27 @@ def _is_own(file: Path, mark: bytes | None) -> bool:
             return False
         if file.suffix == ".gz":
             with gzip.open(file, "rb") as packed:
-                return mark in packed.readline()
+                return mark in packed.readline(LINE_BYTES)
         with open(file, "rb") as content, mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ) as text:
             return text.find(mark) >= 0
     return False
 
 
-def check_folder(option: str, folder: Path, made: Collection[str] | None = None) -> None:
+def check_folder(option: str, folder: Path | None, made: Collection[str] | None = None) -> None:
     """UserError if a folder that is to be replaced as a whole has a file that bbrlab did not make.
 
     Args:
-        option: that named it.
+        folder: that the option names; None: it is not given, and the place is bbrlab's own.
         made: the names of what bbrlab made there; default: what list_made() wrote.
     """
-    if not os.path.lexists(folder):
+    if folder is None or not os.path.lexists(folder):
         return
+    if folder.is_symlink():
+        raise UserError(f"{option} {folder}: is a link, which a folder would replace; give the folder that it leads to")
     if not folder.is_dir():
         raise UserError(f"{option} {folder}: is a file; give a folder")
-    listed = folder / MADE
     if made is None:
-        made = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else ()
+        made = (text_of(folder / MADE) or "").splitlines()
     known = {*BESIDES, *made}
     try:
         other = next((name for name in _names(folder) if name not in known), None)

@@ -35,7 +35,7 @@ def ns3(
         chosen = list({figure.id: figure for figure, _ in able(chosen)}.values())
     folder = out or paths.results_folder() / scale / "ns3"
     tables = {paper: folder / f"{paper}.parquet" for paper in (figure.id.split("/")[0] for figure in chosen)}
-    for table in tables.values():
+    for table in tables.values() if out else ():  # the default place is bbrlab's own
         check_file("--out", table, b"left_out")  # a column of each
         check_file("--out", table.with_suffix(".csv"), b",left_out,")
     for paper, table in tables.items():

@@ -55,8 +55,8 @@ def build_site(
     Returns:
         What Sphinx has to say of the pages, a line each; empty if all is well.
     """
-    out = (out or site_folder(scale)).absolute()
     outputs.check_folder("--out", out)
+    out = (out or site_folder(scale)).absolute()
     findings = load_findings(scale, results=results)
     with files.folder_aside(out) as aside:
         source, looks = aside / "source", aside / "looks"

@@ -33,7 +33,7 @@ def site(
     scale = scale or load_config().scale
     if results and execute:
         raise UserError("--execute: goes without --results: notebooks show one's own results, or what ships")
-    outputs.check_folder("--out", out or site_folder(scale))  # before notebooks are executed
+    outputs.check_folder("--out", out)  # before notebooks are executed
     for name in missing_notebooks(scale) if execute else []:
         typer.echo(f"notebook {name}")
         given = {"scale": scale} | ({"interactive": "no"} if name in OF_MODELS else {})

@@ -19,6 +19,12 @@ from bbrlab.scenario.load import load_points, points_of
 
 # The files of a study's folder (docs/howto/ask.md); the pictures are called by the study's name.
 SCENARIO, TABLE, MEANS, RUNS = "study.yaml", "runs.parquet", "means.csv", "runs"
+PICTURES = ("png", "svg")
+MARKS = {
+    TABLE: b'"share_of_capacity"',
+    "runs.csv": b"figure,point,seed,",
+    MEANS: b"point,group,",
+}  # what is in each table
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,11 @@ class Study:
             for point in points
             if seed <= trials(point)
         ]
+
+    @property
+    def pictures(self) -> list[Path]:
+        """Their files."""
+        return [self.folder / f"{self.name}.{kind}" for kind in PICTURES]
 
     @property
     def finished(self) -> list[Run]:
@@ -74,7 +85,7 @@ def plan_study(
 
 
 def _check_folder(study: Study, path: Path) -> None:
-    """UserError for a folder that has something else in it than this study."""
+    """UserError for a folder that has something else in it than this study, or a file that is not of it in the place of a result."""
     folder = study.folder
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--out {folder}: is a file; give a folder")
@@ -90,10 +101,15 @@ def _check_folder(study: Study, path: Path) -> None:
         raise UserError(
             f"--out {folder}: is of the study '{name}', and {path} is called '{study.name}'; choose another folder"
         )
-    if not outputs.is_as_made(folder / SCENARIO) and not _is_of_before(folder, content):
+    if _is_of_before(folder, content):  # nothing there has a mark
+        return
+    if not outputs.is_as_made(folder / SCENARIO):
         raise UserError(
             f"--out {folder}: its {SCENARIO} is not as bbrlab sweep wrote it, and would be replaced; choose another folder"
         )
+    tables = {folder / name: mark for name, mark in MARKS.items()}
+    for file, mark in {**tables, **dict.fromkeys(study.pictures, outputs.PICTURE)}.items():
+        outputs.check_file("--out", file, mark)
 
 
 def _is_of_before(folder: Path, content: Any) -> bool:

@@ -22,10 +22,13 @@ def test_what_it_made_and_what_is_empty_may_be_replaced(tmp_path, content):
     outputs.check_file("--out", tmp_path / "x.gz", MARK)
 
 
-@pytest.mark.parametrize("name", ["mine.png", "mine.gz", "dangling", "null"])
+@pytest.mark.parametrize("name", ["mine.png", "mine.gz", "damaged.gz", "dangling", "null", "link"])
 def test_somebodys_file_is_refused(tmp_path, name):
     (tmp_path / "mine.png").write_text("mine")
     (tmp_path / "mine.gz").write_text("mine")
+    (tmp_path / "damaged.gz").write_bytes(gzip.compress(MARK)[:10] + b"\xff" * 20)
+    (tmp_path / "own.png").write_bytes(MARK)
+    (tmp_path / "link").symlink_to(tmp_path / "own.png")
     (tmp_path / "dangling").symlink_to(tmp_path / "none")
     (tmp_path / "null").symlink_to("/dev/null")
     with pytest.raises(UserError, match=f"--out .*{name}: is there, and .*; move it, or give another name"):
@@ -64,6 +67,21 @@ def test_a_folder_with_anything_else_is_refused(tmp_path, name):
         outputs.check_folder("--out", folder)
     with pytest.raises(UserError, match="is a file"):
         outputs.check_folder("--out", folder / "below" / "index.html")
+
+
+def test_a_link_to_a_folder_is_no_place_for_one(tmp_path):
+    (tmp_path / "link").symlink_to(made(tmp_path / "site"), target_is_directory=True)
+    with pytest.raises(
+        UserError, match="link: is a link, which a folder would replace; give the folder that it leads to"
+    ):
+        outputs.check_folder("--out", tmp_path / "link")
+
+
+def test_a_list_that_is_no_text_lists_nothing(tmp_path):
+    folder = made(tmp_path / "site")
+    (folder / outputs.MADE).write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match=r"has below/index\.html, which is not among"):
+        outputs.check_folder("--out", folder)
 
 
 def test_a_text_tells_whether_anybody_changed_it(tmp_path):

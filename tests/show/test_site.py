@@ -424,6 +424,17 @@ def test_a_folder_that_is_no_site_is_left_alone(tmp_path):
     assert (tmp_path / "thesis" / "ch1.tex").read_text() == "mine" and (tmp_path / ".home.old").is_dir()
 
 
+def test_a_site_that_an_earlier_version_made_in_its_own_place_is_made_again(tmp_path, monkeypatch):
+    """It has no list of its files; nothing of the user's is to be in the results folder."""
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "mine"))
+    (tmp_path / "mine" / "smoke" / "site").mkdir(parents=True)
+    (tmp_path / "mine" / "smoke" / "site" / "index.html").write_text("of before")
+    words = ["site", "--scale", "smoke", "--results", str(tmp_path / "nothing")]
+    for out, told in (([], "snakemake"), (["--out", str(tmp_path / "mine" / "smoke" / "site")], "has index.html")):
+        done = CliRunner().invoke(app, [*words, *out])
+        assert told in str(done.exception), done.output
+
+
 def test_documents_are_found_flat_or_in_folders(tmp_path):
     (tmp_path / "docs" / "howto").mkdir(parents=True)
     (tmp_path / "docs" / "flat.md").write_text(

@@ -85,6 +85,16 @@ def test_a_study_without_runs_says_so(lab):
     assert str(done.exception) == "exp1: the study has no run yet; bbrlab sweep exp1/study.yaml --out exp1"
 
 
+def test_somebodys_page_in_a_studys_folder_stays(study):
+    (study / "index.html").write_text("mine")
+    done = invoke("show", str(study))
+    assert "index.html: is there, and does not have the mark" in str(done.exception), done.output
+    assert (study / "index.html").read_text() == "mine"
+    (study / "index.html").unlink()
+    for _ in range(2):
+        assert invoke("show", str(study)).exit_code == 0
+
+
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_table_of_three_swept_fields_fits_a_terminal(lab, width):
     flows = [{"cca": "bbr3", "count": 16}, {"cca": "cubic"}]

@@ -163,12 +163,22 @@ def test_a_change_by_hand_of_what_was_run_is_not_replaced(lab):
     assert Path("a/study.yaml").read_text() == changed
 
 
+@pytest.mark.parametrize("name", ["exp1.png", "exp1.svg", "means.csv", "runs.csv", "runs.parquet"])
+def test_somebodys_file_in_the_place_of_a_result_stays(lab, name):
+    assert sweep("my.yaml", "--seeds", "1", "--out", "a").exit_code == 0
+    Path("a", name).write_text("mine")
+    done = sweep("my.yaml", "--seeds", "2", "--out", "a")
+    assert f"--out a/{name}: is there, and does not have the mark" in str(done.exception), done.output
+    assert Path("a", name).read_text() == "mine" and len(lab.jobs) == 2, "told before anything is run"
+
+
 def test_a_study_that_an_earlier_version_began_goes_on(lab):
     """Its study.yaml has no signature yet: it is as it was written if it is in the form that bbrlab writes, beside runs."""
     assert sweep("my.yaml", "--seeds", "1", "--out", "a").exit_code == 0
     written = Path("a/study.yaml").read_text()
     unsigned = written.partition("\n")[2]
     Path("a/study.yaml").write_text(unsigned)
+    Path("a/exp1.png").write_text("of before, without a mark")
     assert sweep("my.yaml", "--seeds", "2", "--out", "a").exit_code == 0
     assert len(lab.jobs) == 4, "those that were there are kept"
     Path("a/study.yaml").write_text(f"{unsigned}# why I ask\n")

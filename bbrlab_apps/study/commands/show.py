@@ -23,12 +23,13 @@ def show(
     """
     from bbrlab.results.run_folder import find_run
     from bbrlab_apps.site.run_page import default_file, write_run_page
-    from bbrlab_apps.study.page import folder_of, write_study_page
+    from bbrlab_apps.study.page import PAGE, folder_of, write_study_page
 
     if out is not None and out.suffix not in (".html", ".htm"):
         raise UserError(f"--out {out}: is to be a page: give a name that ends with .html")
-    outputs.check_file("--out", out, outputs.PAGE)
-    if study := folder_of(run):
+    study = folder_of(run)
+    outputs.check_file("--out", study / PAGE if study and out is None else out, outputs.PAGE)
+    if study:
         typer.echo(write_study_page(study, out))
         return
     folder = find_run(run)

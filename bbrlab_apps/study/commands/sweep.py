@@ -115,10 +115,9 @@ def _show_results(study: Study) -> None:
             err=True,
         )
     if table["ok"].any():
-        pictures = [study.folder / f"{study.name}.{kind}" for kind in ("png", "svg")]
         try:
-            save(plot(source_of([str(study.folder)]), Wish())[0], *pictures)
-            tables += pictures
+            save(plot(source_of([str(study.folder)]), Wish())[0], *study.pictures)
+            tables += study.pictures
         except NotOnePictureError as error:
             typer.echo(f"bbrlab: no picture was drawn: {error}", err=True)
     typer.echo(f"\nfiles: {'  '.join(str(path) for path in tables)}")
