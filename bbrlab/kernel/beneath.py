@@ -61,7 +61,8 @@ def copy(tree: Path, name: str, to: Path) -> None:
 
 
 def write(tree: Path, name: str, data: bytes, mode: int = 0o644) -> None:
-    """Put a file with these permissions in the place of what a tree has there. UserError if a link leads to it."""
+    """Put a file with these permissions in the place of the file that a tree has there, if any. UserError if that is a folder, or a link
+    leads to it."""
     with _parent(tree, name, make=True) as (parent, last):
         handle, aside = tempfile.mkstemp(dir=tree.parent)  # where no make may write
         try:
@@ -75,7 +76,7 @@ def write(tree: Path, name: str, data: bytes, mode: int = 0o644) -> None:
 
 
 def remove(tree: Path, name: str) -> None:
-    """Remove a file, or a link itself, if it is there. UserError if a link leads to it."""
+    """Remove a file, or a link itself, if it is there. UserError if it is a folder, or a link leads to it."""
     with contextlib.suppress(*ABSENT), _parent(tree, name) as (parent, last):
         os.unlink(last, dir_fd=parent)
 
@@ -127,7 +128,7 @@ def _folder(tree: Path, name: str, about: str, make: bool = False) -> Iterator[i
             try:
                 inner = os.open(part, FOLDER, dir_fd=handle)
             except NotADirectoryError:
-                if stat.S_ISLNK(os.lstat(part, dir_fd=handle).st_mode):
+                if make or stat.S_ISLNK(os.lstat(part, dir_fd=handle).st_mode):
                     raise _strange(tree, about) from None
                 raise
             os.close(handle)
@@ -144,6 +145,8 @@ def _parent(tree: Path, name: str, make: bool = False) -> Iterator[tuple[int, st
     try:
         with _folder(tree, str(path.parent), name, make) as handle:
             yield handle, path.name
+    except IsADirectoryError:
+        raise _strange(tree, name) from None
     except OSError as error:
         error.filename = str(tree / name)
         raise

@@ -67,6 +67,17 @@ def test_nothing_leads_out_of_a_tree(tree, home):
     assert untouched(home) and list(tree.parent.iterdir()) == [tree]
 
 
+def test_a_folder_in_the_place_of_a_file_is_told_with_what_to_do(tree):
+    """And the other way round; a build would fail in the same way for ever."""
+    (tree / ".version/x").mkdir(parents=True)
+    for use in (lambda: beneath.write(tree, ".version", b"1"), lambda: beneath.remove(tree, ".version")):
+        with pytest.raises(UserError, match=f"^.version: this source .* what is no file, .*remove {tree.parent}"):
+            use()
+    with pytest.raises(UserError, match=f"^net/ipv4/tcp.c/x: .*remove {tree.parent}"):
+        beneath.write(tree, "net/ipv4/tcp.c/x", b"1")
+    assert list(tree.parent.iterdir()) == [tree]
+
+
 def test_nothing_stops_at_what_is_no_file(tree):
     os.mkfifo(tree / "Makefile")
     (tree / "zero").symlink_to("/dev/zero")
