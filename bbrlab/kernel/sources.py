@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -36,6 +37,8 @@ UNPACK_EXCLUDES = (
 APT_HELPER = "/usr/lib/apt/apt-helper"  # fetches as apt does: its proxy, its mirrors' access
 POOLS = ("pool/main", "pool/updates/main")  # where the archive and its security updates keep packages
 FETCH_PREFIX = ".fetch-"
+LOOK_S = 60.0  # what git may take for the commit of a folder
+COMPARE_S = 600.0  # and for its files: a slow disk reads 1.5 GB in less
 Run = Callable[[str, list[str]], None]
 
 
@@ -109,17 +112,36 @@ def head_of(folder: Path, say: Callable[[str], None] = lambda text: None) -> Sou
     The repository may be anybody's, and its configuration names programs that Git would start (core.fsmonitor, filters): it is only
     fetched from, for which Git reads none of that, and compared by the repository into which it was fetched.
     """
-    where = str(folder.absolute())
+    where, there = str(folder.absolute()), folder / ".git"
     repository = _repository(where)
+    if not folder.is_dir():
+        raise UserError(f"--source {folder}: is no folder; give one that is a Git repository")
     # Not by the repository that this command may have been started in: that may be the one.
-    told = _git_call(f"--git-dir={repository}", "ls-remote", where, "HEAD") if folder.is_dir() else None
-    if told is None or told.returncode or not told.stdout:
+    told = _git_call(
+        f"--git-dir={repository}",
+        "ls-remote",
+        "--upload-pack=git-upload-pack --strict",  # not folder.git beside it
+        str((there if there.exists() else folder).absolute()),
+        "HEAD",
+        limit_s=LOOK_S,
+    )
+    if "dubious ownership" in told.stderr:
+        remedy = next((line.strip() for line in told.stderr.splitlines() if line.startswith("\t")), "make it yours")
+        raise UserError(f"--source {folder}: {_reason(told)}: it is another user's; if you trust that one: {remedy}")
+    commit = next((line.split()[0] for line in told.stdout.splitlines() if line.endswith("\tHEAD")), "")
+    if told.returncode or not commit:
         raise UserError(
-            f"--source {folder}: is no Git repository with a commit; in a folder of sources: git init, git add -A, git commit -m source"
+            f"--source {folder}: is no Git repository with a commit (git: {_reason(told)}); in a folder of sources: git init, git add -A, "
+            "git commit -m source"
         )
-    source = Source(git=where, commit=told.stdout.split()[0])
+    if not FULL_COMMIT.fullmatch(commit):
+        raise UserError(
+            f"--source {folder}: names its commits by SHA-256, and a source's are named by SHA-1: give a folder of the same files in which "
+            "you call: git init --object-format=sha1, git add -A, git commit -m source"
+        )
+    source = Source(git=where, commit=commit)
     locate(source, fetch=True, say=say)
-    if (folder / ".git").exists() and (changed := _changed(repository, folder, source.commit or "")):
+    if there.exists() and (changed := _changed(repository, folder, commit)):
         raise UserError(
             f"--source {folder}: {changed} differs from the commit that is checked out; commit it, or give the change as --patch"
         )
@@ -133,7 +155,13 @@ def _changed(repository: Path, folder: Path, commit: str) -> str:
 
         def call(*arguments: str) -> str:
             settings = [f"--git-dir={repository}", f"--work-tree={folder}", "-c", "core.fileMode=false"]
-            return _git_call(*settings, *arguments, GIT_INDEX_FILE=str(index)).stdout
+            done = _git_call(*settings, *arguments, limit_s=COMPARE_S, GIT_INDEX_FILE=str(index))
+            if done.returncode:
+                raise UserError(
+                    f"--source {folder}: cannot be compared with the commit that is checked out: git {arguments[0]}: {_reason(done)}; "
+                    "give a fresh clone of it (git clone)"
+                )
+            return done.stdout
 
         call("read-tree", commit)
         call("update-index", "-q", "--ignore-submodules", "--refresh")
@@ -283,15 +311,35 @@ def _fetched(repository: Path, source: Source, say: Callable[[str], None]) -> di
     return hashes
 
 
-def _git_call(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+def _git_call(*arguments: str, limit_s: float | None = None, **settings: str) -> subprocess.CompletedProcess[str]:
+    """What git says. Where it takes longer than ``limit_s`` it is ended, with all that it started, and has failed for that reason."""
     # A repository with objects that are elsewhere names the program that gets them: nobody's is started.
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C", **settings}
+    argv, pipe = ["git", *arguments], subprocess.PIPE
+    group = 0 if limit_s else None  # a terminal's own group otherwise: ssh may ask for a password in it
     try:
-        return subprocess.run(
-            ["git", *arguments], capture_output=True, text=True, errors="replace", check=False, env=environment
+        process = subprocess.Popen(
+            argv, stdout=pipe, stderr=pipe, text=True, errors="replace", env=environment, process_group=group
         )
     except FileNotFoundError:
         raise UserError("git is not installed; run: apt-get install git") from None
+    with process:
+        try:
+            said, errors = process.communicate(timeout=limit_s)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL) if limit_s else process.kill()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            return subprocess.CompletedProcess(argv, -signal.SIGKILL, "", f"was not done after {limit_s:g} s")
+    return subprocess.CompletedProcess(argv, process.returncode, said, errors)
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """Why git failed, in its words."""
+    lines = done.stderr.strip().splitlines() or ["no reason given"]
+    first = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[0])
+    return first.removeprefix("fatal: ").removeprefix("error: ")
 
 
 def _has(repository: Path, commit: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -164,6 +165,66 @@ def test_the_present_commit_of_a_folder(repository, tmp_path):
     (tmp_path / "apart/Makefile").unlink()
     with pytest.raises(UserError, match="apart: Makefile differs"):
         sources.head_of(tmp_path / "apart")
+
+
+def test_a_folder_beside_a_repository_is_none(repository, tmp_path):
+    """Git itself would take upstream.git for it, and compare nothing."""
+    repository.rename(tmp_path / "linux.git")
+    (tmp_path / "linux").mkdir()
+    with pytest.raises(UserError, match="linux: is no Git repository with a commit .*git init"):
+        sources.head_of(tmp_path / "linux")
+    with pytest.raises(UserError, match="none: is no folder"):
+        sources.head_of(tmp_path / "none")
+
+
+def test_the_present_commit_is_heads_alone(repository):
+    """A repository that has no commit checked out, but a branch of another's with one."""
+    git(repository, "update-ref", "refs/remotes/origin/HEAD", "HEAD")
+    git(repository, "symbolic-ref", "HEAD", "refs/heads/none")
+    with pytest.raises(UserError, match="is no Git repository with a commit"):
+        sources.head_of(repository)
+
+
+@pytest.mark.parametrize("place", [".git/HEAD", ".gitattributes"])
+def test_a_folder_at_which_git_waits_for_ever_is_told(repository, monkeypatch, place):
+    (repository / place).unlink(missing_ok=True)
+    os.mkfifo(repository / place)
+    monkeypatch.setattr(sources, "LOOK_S", 1.0)
+    monkeypatch.setattr(sources, "COMPARE_S", 1.0)
+    with pytest.raises(UserError, match="was not done after 1 s"):
+        sources.head_of(repository)
+    assert str(repository) not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+
+
+def test_a_folder_that_cannot_be_compared_is_not_taken_for_unchanged(repository, monkeypatch):
+    asked = sources._git_call
+
+    def failing(*arguments, **how):
+        return asked(*("no-such-call" if a == "diff-files" else a for a in arguments), **how)
+
+    monkeypatch.setattr(sources, "_git_call", failing)
+    with pytest.raises(
+        UserError, match="cannot be compared .* git diff-files: git: 'no-such-call' is not a git command"
+    ):
+        sources.head_of(repository)
+
+
+def test_a_repository_of_another_user_is_told_with_gits_remedy(repository, monkeypatch):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(
+        UserError, match="dubious ownership .*: git config --global --add safe.directory .*upstream/.git$"
+    ):
+        sources.head_of(repository)
+
+
+def test_a_repository_with_names_by_sha256_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("BBRLAB_BUILD", str(tmp_path / "build"))
+    folder = tmp_path / "upstream"
+    folder.mkdir()
+    git(folder, "init", "-q", "--object-format=sha256")
+    commit(folder, "one")
+    with pytest.raises(UserError, match="names its commits by SHA-256"):
+        sources.head_of(folder)
 
 
 def test_package_that_is_not_there():
