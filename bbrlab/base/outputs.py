@@ -25,6 +25,8 @@ PICTURE = b"made by bbrlab"  # in the metadata of every picture
 PAGE = b'<meta name="generator" content="bbrlab">'
 LINE_BYTES = 1 << 16  # more than any first line that has a mark
 TEXT_BYTES = 64 << 20  # more than any text that bbrlab writes
+OWNER = "bbrlab"  # "made_by" in each JSON file that a command may replace
+JSON = b'"made_by": "bbrlab"'  # as it stands there
 SIGNED = "# made by bbrlab; who changes it, gives it another name. SHA-256 of what follows: "
 
 

@@ -23,7 +23,7 @@ from bbrlab_apps.grading.limited import Refused, run_limited
 from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.marks import NOBODY, ByPeople, late_cost, worth
 from bbrlab_apps.grading.personal import Personal, personal
-from bbrlab_apps.grading.report import GRADESCOPE, OF_GRADESCOPE, PAGE, write_report
+from bbrlab_apps.grading.report import GRADESCOPE, PAGE, write_report
 from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
 from bbrlab_apps.grading.rubric import Question, Rubric
 from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, RESULTS, SCENARIO
@@ -84,15 +84,14 @@ def _content_of(task: _Task) -> SubmittedContent:
             )  # fmt: skip
         except Refused as error:
             submitted = {**NOTHING, "incomplete": [str(error)]}
-    files.write_json(kept, {"key": task.key, "examined": submitted})
+    files.write_json(kept, {"made_by": outputs.OWNER, "key": task.key, "examined": submitted})
     return submitted
 
 
 def check_out(out: Path) -> None:
     """UserError if a student's folder has a file that is not of a grade, and that a grade would replace."""
-    marks = {PAGE: outputs.PAGE, GRADESCOPE: OF_GRADESCOPE, GRADE: b'"assignment"', CONTENT: b'"examined"'}
-    for name, mark in marks.items():
-        outputs.check_file("--out", out / name, mark)
+    for name in (PAGE, GRADESCOPE, GRADE, CONTENT):
+        outputs.check_file("--out", out / name, outputs.PAGE if name == PAGE else outputs.JSON)
 
 
 def grade_submission(
@@ -164,7 +163,7 @@ def _graded(
     taken, late = late_cost(rubric.late, by_people["late_days"], reached)
     unfinished = any(rerun["kind"] == FAILED_HERE for rerun in reruns)  # to be tried again
     return {
-        "key": "" if unfinished else key, "student": personal.student, "assignment": rubric.name, "title": rubric.title,
+        "made_by": outputs.OWNER, "key": "" if unfinished else key, "student": personal.student, "assignment": rubric.name, "title": rubric.title,
         "parameters": dict(personal.parameters), "seeds": personal.seeds,
         "score": round(reached - taken, 2), "of": rubric.total,
         "flags": flags, "notes": submitted["notes"], "items": [i for i in items if i["of"] > 0],

@@ -27,6 +27,7 @@ class Item(TypedDict):
 class Grade(TypedDict):
     """The content of grade.json."""
 
+    made_by: str  # outputs.OWNER
     key: str
     student: str
     assignment: str

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bbrlab.base import files
+from bbrlab.base import files, outputs
 from bbrlab.base.tables import cell
 from bbrlab_apps.grading.grades import Grade, flag_words
 
 PAGE, GRADESCOPE, CLASS = "report.html", "results.json", "class.csv"
 CLASS_HEAD = "student,score,of,"  # how each CLASS begins
-OF_GRADESCOPE = b'"visibility": "visible"'  # is in each GRADESCOPE
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -49,6 +48,7 @@ def gradescope(grade: Grade) -> dict[str, Any]:
         "output": " ".join(filter(None, words)),
         "output_format": "text",
         "visibility": "visible",
+        "extra_data": {"made_by": outputs.OWNER},
         "tests": [
             {
                 "name": item["title"], "number": item["id"], "score": item["score"], "max_score": item["of"],

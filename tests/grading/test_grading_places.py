@@ -9,10 +9,12 @@ import tarfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bbrlab.base.errors import UserError
+from bbrlab_apps.grading import grade
 from bbrlab_apps.grading.grade import check_out
 from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.personal import checked_id, personal
@@ -214,6 +216,20 @@ def test_what_a_submission_says_is_text_of_one_line(text, tmp_path):
 
 @pytest.mark.parametrize("name", ["report.html", "results.json", "grade.json", "examined.json"])
 def test_a_grade_replaces_grades_and_nothing_else(tmp_path, name):
-    (tmp_path / name).write_text("mine")
+    mine = {"assignment": "mine", "examined": True, "tests": [{"visibility": "visible"}]}  # as in many a file
+    (tmp_path / name).write_text(json.dumps(mine, indent=1))
     with pytest.raises(UserError, match=f"{name}: is there, and does not have the mark"):
         check_out(tmp_path)
+
+
+def test_a_submission_is_graded_again_where_it_was_graded(tmp_path, monkeypatch):
+    """Each file of a grade has the mark by which it may be replaced."""
+    monkeypatch.setattr(grade, "ready", lambda rubric: SimpleNamespace(key="k"))
+    (tmp_path / "ada").mkdir()
+    rubric, out = write_rubric(tmp_path), tmp_path / "grade"
+    first = grade.grade_submission(tmp_path / "ada", rubric, "ada", out)
+    assert {path.name for path in out.iterdir()} == {"report.html", "results.json", "grade.json", "examined.json"}
+    check_out(out)
+    assert json.loads(json.dumps(first)) == json.loads(
+        json.dumps(grade.grade_submission(tmp_path / "ada", rubric, "ada", out))
+    )
