@@ -38,7 +38,7 @@ from bbrlab.results.tables import figure_table
 from bbrlab.run import compatibility
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.guest import keep_console
-from bbrlab.run.output import RESULTS, prepare_out, result_folder
+from bbrlab.run.output import RESULTS, prepare_out, result_folder, write_results
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -549,6 +549,13 @@ def test_a_run_that_was_broken_off_is_made_again_in_its_folder(tmp_path, log):
         (out / "samples.parquet").write_text("half")
         (out / "manifest.json").write_text('{"scenario": {}, "seed": 1, "plan_sha256": "0"}')
         prepare_out(out)
+
+
+def test_a_whole_result_has_no_mark_of_a_run_that_began(tmp_path):
+    with result_folder(tmp_path / "out") as result:
+        result.begin()
+        write_results(tmp_path / "out", {}, {}, {}, {}, time.monotonic())  # type: ignore[typeddict-item]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"manifest.json", "summary.json"}
 
 
 def test_a_run_that_leaves_nothing_leaves_no_mark_of_it(tmp_path):
