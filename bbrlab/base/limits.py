@@ -1,8 +1,9 @@
-"""Limits of the shell (ulimit) that a guest or a compiler may run into: their own words for that name no limit."""
+"""What this machine and its shell (ulimit) allow: what a guest or a compiler says that runs into a limit does not name it."""
 
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 
 # (letter of ulimit, limit, bytes or pieces of a unit, unit, what is enough); enough is what Linux starts a session with.
 _LIMITS = (
@@ -25,3 +26,12 @@ def limits_in_words() -> str:
     if not low:
         return ""
     return f"\nthis shell has limits that may be the reason: {', '.join(low)}; start again from one without them"
+
+
+def available_bytes() -> float:
+    """Memory that programs may still take; infinite where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return float("inf")

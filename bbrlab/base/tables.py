@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from bbrlab.base import paths
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.files import aside, unreadable
+from bbrlab.base.limits import available_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,23 +21,30 @@ if TYPE_CHECKING:
 SHIPS_ANEW = "get what ships with this version anew, or pack it: docs/howto/shipped_results.md"
 
 
-# Of a Parquet file, at most: those that ship have up to 7. A file of some MB may have more equal values than there is memory for.
-VALUES_PER_BYTE = 30
+COPIES = 2  # of a table that are in memory while it is read: PyArrow's and pandas'
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """A Parquet file, or some of its columns. DamagedFile if it is missing, cut off, no Parquet, or holds more values than such a file
-    can (VALUES_PER_BYTE)."""
+def read_table(path: Path, columns: Sequence[str] | None = None, most_rows: float = math.inf) -> pd.DataFrame:
+    """A Parquet file, or some of its columns. DamagedFile if it is missing, cut off, no Parquet, or has more than ``most_rows`` rows;
+    UserError if there is no memory for it: a file of some MB may have equal values without end."""
     import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with open(path, "rb") as file:  # PyArrow's own errors have no number
-            parts, size = pq.read_metadata(file), file.seek(0, os.SEEK_END)
+            parts = pq.read_metadata(file)
             rows = sum(parts.row_group(i).num_rows for i in range(parts.num_row_groups))
-            if rows * parts.num_columns > VALUES_PER_BYTE * size:
-                raise ValueError(f"{rows} rows of {parts.num_columns} columns in {size} bytes")
+            if rows > most_rows:
+                raise ValueError(f"{rows} rows; such a run has at most {most_rows:.0f}")
+            read = [field for field in parts.schema.to_arrow_schema() if columns is None or field.name in columns]
+            bits = sum(field.type.bit_width if pa.types.is_primitive(field.type) else 64 for field in read)
+            needed, free = COPIES * rows * bits / 8, available_bytes()
+            if needed > free:
+                raise UserError(
+                    f"{path}: has {rows} rows; to read {len(read)} columns of them takes about {needed / 1e9:.1f} GB of memory, and "
+                    f"{free / 1e9:.1f} GB are free: end other programs, or read it on a machine that has more"
+                )
             file.seek(0)
             return pd.read_parquet(file, columns=None if columns is None else list(columns))
     except (pa.ArrowException, ValueError, OSError) as error:

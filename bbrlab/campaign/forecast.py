@@ -15,6 +15,7 @@ from rich.table import Table
 from bbrlab.base import files, paths
 from bbrlab.base.console import Console
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import available_bytes
 from bbrlab.base.scratch import scratch_parent
 from bbrlab.base.words import number_of
 from bbrlab.campaign import cache
@@ -143,15 +144,6 @@ def _predictions_words(figures: Sequence[PlannedFigure], cores: int) -> str:
 def to_stderr() -> Console:
     """A console beside snakemake's own words, which go to standard error."""
     return Console(stderr=True)
-
-
-def available_bytes() -> float:
-    """Memory that programs may still take; infinite where the system does not say."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        return float("inf")
 
 
 def memory_words(left: Sequence[PlannedRun], cores: int, available: float | None = None) -> str:

@@ -22,6 +22,10 @@ from bbrlab.scenario.link_trace import existing_file, shipped_trace
 from bbrlab.scenario.point import fingerprint_of
 from bbrlab.scenario.schema import Name, Network, Qdisc, RttMs, RttValue
 
+MORE_INSTANTS = (
+    10  # of samples, than duration_s x sample_hz: the first, both ends of the window, the last; and some to spare
+)
+
 
 class _Part(BaseModel):
     """Keys that the page does not read may be there: another version may have written them."""
@@ -64,7 +68,7 @@ class RunFlow(_Part):
     """A flow group of a run. Its algorithm may be somebody's own, whose source is not here."""
 
     cca: str
-    count: Annotated[int, Field(ge=1)]
+    count: Annotated[int, Field(ge=1, le=1000)]
     rtt_ms: RttValue | None = None
     rtts_ms: list[RttMs] | None = None
     traffic: RunTraffic | None = None
@@ -80,6 +84,11 @@ class RunScenario(_Part):
     sample_hz: Positive
     flows: Annotated[list[RunFlow], Field(min_length=1)]
     network: RunNetwork
+
+    @property
+    def most_samples(self) -> float:
+        """How many rows samples.parquet has at most: at each instant, however late it is, one of each flow, or one without flows."""
+        return (self.duration_s * self.sample_hz + MORE_INSTANTS) * max(1, sum(flow.count for flow in self.flows))
 
     @property
     def files(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -41,7 +42,11 @@ def _wrong(path: Path, problem: str, remedy: str) -> DamagedFile:
 
 
 def read_with(
-    path: Path, needed: Iterable[str], only: Sequence[str] | None = None, remedy: str = MADE_ANEW
+    path: Path,
+    needed: Iterable[str],
+    only: Sequence[str] | None = None,
+    remedy: str = MADE_ANEW,
+    most_rows: float = math.inf,
 ) -> pd.DataFrame:
     """Read a Parquet file with certain columns.
 
@@ -51,6 +56,7 @@ def read_with(
         needed: columns that it must have. A table without rows need not have them and gets them. If they are those of a figure's
             table (ONE_ROW and ``ok``), its values are checked, too (check_runs()).
         remedy: what to do about a file without one of them.
+        most_rows: that it may have (read_table()).
     """
     needed = list(needed)
     if only is not None:
@@ -63,7 +69,7 @@ def read_with(
         except (pa.ArrowException, ValueError, OSError):
             columns = set(only)  # read_table() says what is wrong with it
         check_columns(path, columns, only, remedy)
-    table = read_table(path, only)
+    table = read_table(path, only, most_rows)
     if not len(table):
         return table.reindex(columns=list(dict.fromkeys([*table.columns, *needed])))
     check_columns(path, table, needed, remedy)

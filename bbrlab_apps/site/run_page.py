@@ -74,7 +74,7 @@ def write_run_page(folder: Path, out: Path) -> None:
     manifest, typed = run.manifest, run.manifest_as(RunManifest)
     links = range(len(typed.scenario.network.links or ()))
     columns = [*_COLUMNS, *(of_link(name, i) for name in ("queue_bytes", "queue_drops") for i in links)]
-    samples = _numbers(read_table(path), path, typed.scenario, columns)
+    samples = _numbers(read_table(path, most_rows=typed.scenario.most_samples), path, typed.scenario, columns)
     recorded, acks = folder / ACKS, None
     if recorded.exists():
         acks = _numbers(read_table(recorded, list(_OF_ACKS)), recorded, typed.scenario, _OF_ACKS)

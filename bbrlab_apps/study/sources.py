@@ -55,7 +55,7 @@ class RunSource:
         path = self.folder.path / SAMPLES
         if not path.exists():
             raise UserError(f"{path}: is not there: samples do not ship; run the point again (bbrlab run)")
-        return read_with(path, columns, columns, RUN_AGAIN)
+        return read_with(path, columns, columns, RUN_AGAIN, self.scenario.most_samples)
 
     def _acks(self, columns: Sequence[str]) -> pd.DataFrame:
         """The same columns of acks.parquet, of the first flow of each group: a mean over flows is of no ACK."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bbrlab.base import paths
+from bbrlab.base import paths, tables
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.strict import SHOWN_MAX, Strict, read_model
 from bbrlab.base.tables import read_table
@@ -142,10 +142,15 @@ def test_nothing_that_is_read_is_executed():
     assert [(file, line) for file, line in found if not re.search(allowed.get(file, "$^"), line)] == []
 
 
-def test_a_small_file_is_no_table_of_a_thousand_million_rows(tmp_path):
-    """Equal values take next to no room in a file, and all of it in memory."""
+def test_a_table_that_memory_has_no_room_for_is_not_read(tmp_path, monkeypatch):
+    """Equal values take next to no room in a file, and all of it in memory; honest samples may be nearly as small."""
     file = tmp_path / "samples.parquet"
-    column = pa.array(np.zeros(5_000_000))
+    column = pa.array(np.zeros(100_000))
     pq.write_table(pa.table({"time_s": column, "flow": column}), file)
-    with pytest.raises(DamagedFile, match="5000000 rows of 2 columns in"):
+    assert len(read_table(file)) == 100_000 > 30 * file.stat().st_size / 2
+    with pytest.raises(DamagedFile, match="100000 rows; such a run has at most 99999"):
+        read_table(file, most_rows=99_999)
+    monkeypatch.setattr(tables, "available_bytes", lambda: 3e6)
+    with pytest.raises(UserError, match="has 100000 rows; to read 2 columns of them takes about 0.0 GB of memory"):
         read_table(file)
+    assert len(read_table(file, ["flow"])) == 100_000

@@ -88,6 +88,15 @@ def test_rates_bounds_and_losses_are_drawn(run, tmp_path):
     assert lost == {"BBRv3, flow 1": 4, "CUBIC, flow 2": 4, "dropped by the queue": 9}
 
 
+def test_samples_of_more_flows_than_the_run_had_are_not_read(run, tmp_path):
+    """By the page and the picture, before they are in memory."""
+    samples = pd.read_parquet(run / "samples.parquet")
+    pd.concat([samples] * 2).to_parquet(run / "samples.parquet")
+    for show in (lambda: page_of(run, tmp_path), lambda: plot(source_of([str(run)], None), Wish())):
+        with pytest.raises(UserError, match=r"samples\.parquet: is damaged \(400 rows; such a run has at most 220\)"):
+            show()
+
+
 def test_a_page_says_how_coarse_sampled_states_are(run, tmp_path):
     text, panels = page_of(run, tmp_path)
     assert "those of the samples, one each 0.1 s: shorter stays are not seen" in text
