@@ -124,9 +124,13 @@ def test_the_same_results_are_the_same_bytes_however_long_they_took(packed, mine
 
 
 def test_what_was_there_is_replaced_as_a_whole(theirs, campaign, packed):
-    (theirs / "smoke" / "old.parquet").write_text("of an older version")
+    (theirs / "smoke" / f"{FIGURE}.parquet").write_text("of an older version")
     pack(campaign, theirs)
     assert contents(theirs) == contents(packed)
+    (theirs / "smoke" / "mine.parquet").write_text("of the user's")
+    with pytest.raises(UserError, match="has mine.parquet, which is not among what bbrlab made there"):
+        pack(campaign, theirs)
+    assert (theirs / "smoke" / "mine.parquet").read_text() == "of the user's"
 
 
 @pytest.mark.parametrize(

@@ -411,6 +411,7 @@ def test_killed_run_takes_its_guest_along(scenario_file, tmp_path):
 def test_an_old_result_does_not_stand_beside_half_a_new_one(scenario_file, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "summary.json").write_text("{}")
+    (tmp_path / "out" / "manifest.json").write_text(json.dumps({"scenario": {}, "seed": 1, "plan_sha256": "0"}))
     process, _ = start(tmp_path, scenario_file(**LONG))
     process.kill()
     process.communicate(timeout=20)
