@@ -139,7 +139,7 @@ def _call(argv: list[str], on_end: Callable[[], None], **how: Any) -> int:
     command = ["setpriv", "--pdeathsig", "TERM", *argv]
     process = subprocess.Popen(command, stderr=subprocess.STDOUT, process_group=0, **how)
     try:
-        # Not wait(): while it is not collected, its group can be nobody else's.
+        # Its exit status stays: until it is collected, its group can be nobody else's.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     except BaseException:
         _end(process)

@@ -66,7 +66,7 @@ def fingerprint_of(scenario: Mapping[str, Any]) -> str:
     UserError if a file that it names cannot be read.
 
     Args:
-        scenario: as model_dump() has it, or manifest.json.
+        scenario: as its model or manifest.json has it.
     """
     content = {key: value for key, value in scenario.items() if key not in NOT_DECISIVE}
     if trace := content["network"].get("trace"):
