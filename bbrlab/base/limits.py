@@ -1,4 +1,4 @@
-"""What this machine and its shell (ulimit) allow: what a guest or a compiler says that runs into a limit does not name it."""
+"""What this machine and its shell (ulimit) allow: a guest or a compiler that runs into a limit does not name it."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ RUN: dict[str, Metric] = {m.name: m for m in _RUN}
 METRICS: dict[str, Metric] = GROUP | RUN
 SUMMED = frozenset({
     "goodput_mbit", "written_mbit", "share_of_capacity", "share_of_goodput", "retransmits", "cwnd_packets", "cwnd_packets_p50",
-    "in_flight_packets", "bbr_bw_mbit",
+    "in_flight_packets", "pipe_packets", "bbr_bw_mbit",
 })  # fmt: skip
 """Metrics of a flow group that are sums over its flows, so that a group of twice as many has twice as much."""
 ALWAYS = tuple(name for name, metric in METRICS.items() if not metric.since)

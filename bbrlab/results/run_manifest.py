@@ -22,9 +22,7 @@ from bbrlab.scenario.link_trace import existing_file, shipped_trace
 from bbrlab.scenario.point import fingerprint_of
 from bbrlab.scenario.schema import Name, Network, Qdisc, RttMs, RttValue
 
-MORE_INSTANTS = (
-    10  # of samples, than duration_s x sample_hz: the first, both ends of the window, the last; and some to spare
-)
+MORE_INSTANTS = 10  # of samples, than duration_s x sample_hz: its first and last, the window's ends, some to spare
 
 
 class _Part(BaseModel):

@@ -29,10 +29,7 @@ CAPTURES = (BOTTLENECK, SENDERS, RECEIVERS) = ("bottleneck.pcapng", "senders.pca
 TABLES = (SAMPLES, SHORT_FLOWS)  # by which runs are compared; the second one only where there are short flows
 RESULTS = (SUMMARY, *TABLES, ACKS, *CAPTURES, MANIFEST, LOG, PLAYED, PROMPT_LOG)
 BEGUN = ".bbrlab-run"  # from begin() to the manifest.json: the folder has what a run leaves that does not end
-BROKEN_OFF = {
-    "bbrlab stage mininet",
-    "bbrlab run: broken off",
-}  # lines by which a guest.log tells it that is older than BEGUN
+BROKEN_OFF = "bbrlab stage mininet"  # the line by which a guest.log tells it that is older than BEGUN
 MARKS = {"scenario", "seed", "plan_sha256"}  # what the manifest.json of every run has
 PATIENCE_S = 30  # far more than a run takes to end when its campaign was killed
 POLL_S = 0.1
@@ -147,11 +144,7 @@ def prepare_out(out: Path) -> None:
         raise files.explain(error, out) from None
     there = _there(out)
     if MANIFEST not in there:
-        if (
-            there
-            and not (out / BEGUN).is_file()
-            and BROKEN_OFF.isdisjoint((outputs.text_of(out / LOG) or "").splitlines())
-        ):
+        if there and not (out / BEGUN).is_file() and BROKEN_OFF not in (outputs.text_of(out / LOG) or "").splitlines():
             raise UserError(
                 f"--out {out}: has {there[0]}, but no manifest.json of a run, and a result would replace it; choose another folder, or move it"
             )

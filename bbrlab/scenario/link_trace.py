@@ -23,9 +23,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.scenario.frames import FRAME_BYTES
 
 FOLDER = paths.DATA / "traces"  # of those that come with the package
-FILE_BYTES_MAX = (
-    250_000_000  # of a file that a scenario names, which is read whole; four times a trace of OPPORTUNITIES_MAX
-)
+FILE_BYTES_MAX = 250_000_000  # of a file that a scenario names: four times a trace of OPPORTUNITIES_MAX
 OPPORTUNITIES_MAX = 0x400000  # of a turn (kernels/sched/sch_opportunity.c)
 NS_PER_MS, NS_PER_S = 1_000_000, 1_000_000_000
 NOT_RIGHT = "a trace has lines of one time in ms each, or of a time in s and a rate in Mbit/s (docs/howto/paths.md)"

@@ -23,9 +23,7 @@ from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import CASE, GRID, NOT_DECISIVE, Override, Scenario
 
 POINTS_MAX = 10_000  # of one scenario; the largest that comes with the package has some hundred
-INDEX = re.compile(
-    "0|[1-9][0-9]{0,3}"
-)  # of an entry of a list, in a path: one way to write each, and no number that is long to read
+INDEX = re.compile("0|[1-9][0-9]{0,3}")  # of an entry of a list, in a path: one way to write each, and short
 
 
 def parse_value(text: str) -> Any:

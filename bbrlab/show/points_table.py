@@ -35,13 +35,13 @@ def swept_columns(table: pd.DataFrame) -> list[str]:
 RANDOM_LOSS, SWEPT_LOSS = "random_loss", "network.loss"
 
 
-def told_columns(table: pd.DataFrame) -> list[str]:
+def shown_columns(table: pd.DataFrame) -> list[str]:
     """swept_columns(), and the random loss where there is some and no swept field says it."""
     swept = swept_columns(table)
     return [*swept, *([RANDOM_LOSS] if _has_random_loss(table) and SWEPT_LOSS not in swept else [])]
 
 
-def told_metrics(
+def shown_metrics(
     table: pd.DataFrame, metrics: Sequence[tuple[str, str, int]] = SHOWN
 ) -> Sequence[tuple[str, str, int]]:
     """Those metrics that any run has. Beside random loss, of which the queue knows nothing, ``loss`` says whose it is."""
@@ -81,9 +81,9 @@ def show_points(table: pd.DataFrame, console: Console, beside: Beside | None = N
 
 def _table(table: pd.DataFrame, pad: str, beside: Beside | None, *, narrow: bool) -> Table:
     """The table, with ``pad`` before an interval; ``narrow``: with columns close together, no random loss, and no interval of what is of a run."""
-    swept = swept_columns(table) if narrow else told_columns(table)
+    swept = swept_columns(table) if narrow else shown_columns(table)
     keys = ["point", "group"]
-    shown = told_metrics(table, _shown(beside))
+    shown = shown_metrics(table, _shown(beside))
     means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}
     out = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
     heads = [

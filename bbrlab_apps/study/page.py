@@ -21,7 +21,7 @@ from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.tables import point_means
 from bbrlab.run.output import SAMPLES, SUMMARY
-from bbrlab.show.points_table import interval_text, told_columns, told_metrics
+from bbrlab.show.points_table import interval_text, shown_columns, shown_metrics
 from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site.html import number, render
 from bbrlab_apps.site.run_page import STATIC, write_run_page
@@ -127,7 +127,7 @@ def _points(
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """The heads of the table of points, and its rows: one for each flow group."""
     table = source.table
-    swept, shown = told_columns(table), told_metrics(table)
+    swept, shown = shown_columns(table), shown_metrics(table)
     keys = ["point", "group"]
     means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}
     lines = []

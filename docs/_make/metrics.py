@@ -23,7 +23,7 @@ LONG = 50  # a definition that another metric has, too, is told once
 
 def _rows(metrics: Mapping[str, Metric]) -> list[str]:
     rows = ["| column | unit | meaning | definition | source |", "|---|---|---|---|---|"]
-    told: dict[str, str] = {}
+    defined: dict[str, str] = {}
     for m in metrics.values():
         over = f" (over how many: `{m.over}`)" if m.over else ""
         since = ""
@@ -31,7 +31,7 @@ def _rows(metrics: Mapping[str, Metric]) -> list[str]:
             since = " †" if m.since == SINCE else f"; since {m.since}, null in older results"
         since = "; only in results that have one" if m.sometimes else since
         definition = PERCENTILES.sub("", m.definition)
-        first = told.setdefault(definition, m.name)
+        first = defined.setdefault(definition, m.name)
         if first != m.name and len(definition) > LONG:
             definition = f"as `{first}`"
         rows.append(f"| `{m.name}` | {m.unit} | {m.meaning}{over} | {definition}{since} | {m.source} |")

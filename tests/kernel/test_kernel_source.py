@@ -186,7 +186,7 @@ def test_the_present_commit_is_heads_alone(repository):
 
 
 @pytest.mark.parametrize("place", [".git/HEAD", ".gitattributes"])
-def test_a_folder_at_which_git_waits_for_ever_is_told(repository, monkeypatch, place):
+def test_git_that_waits_for_ever_is_ended_with_a_message(repository, monkeypatch, place):
     (repository / place).unlink(missing_ok=True)
     os.mkfifo(repository / place)
     monkeypatch.setattr(sources, "LOOK_S", 1.0)

@@ -57,6 +57,10 @@ def summary_of(flows=FLOWS, times=(), **changes):
     return point, plan, summarise(point.scenario, plan, counters, {"forward": empty_queue(times)}, short)
 
 
+def test_what_is_summed_over_flows_is_drawn_as_a_sum():
+    assert {m.name for m in schema.GROUP.values() if "summed" in m.meaning} <= schema.SUMMED <= schema.GROUP.keys()
+
+
 def test_every_metric_is_computed_and_nothing_else():
     assert LONG.names | SHORT.names == set(schema.GROUP)
     assert RUN.names == set(schema.RUN)

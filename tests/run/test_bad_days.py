@@ -566,9 +566,8 @@ def test_a_run_that_leaves_nothing_leaves_no_mark_of_it(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("log", ["bbrlab stage mininet\nbbrlab done\n", "Kernel panic\n\nbbrlab run: broken off\n"])
-def test_what_an_earlier_version_broke_off_is_made_again_in_its_folder(tmp_path, log):
-    (tmp_path / "guest.log").write_text(log)
+def test_what_an_earlier_version_broke_off_is_made_again_in_its_folder(tmp_path):
+    (tmp_path / "guest.log").write_text("bbrlab stage mininet\nbbrlab done\n")
     prepare_out(tmp_path)
 
 
