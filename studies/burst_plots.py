@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from bbrlab.models import burst, ware
 from bbrlab.results.algorithms import COLOURS, label_of_cca
-from bbrlab.show.plots.style import PUBLISHED, WARE, bdp_axis, multiples
+from bbrlab.show.plots.style import PUBLISHED, WARE, log2_axis, multiples
 
 BUFFERS_BDP = (0.5, 1, 2, 4, 8, 16, 32)
 
@@ -122,7 +122,7 @@ def what_if(
             label="Ware et al.",
         )
     axes.axhline(flows / (flows + 1), color=PUBLISHED, lw=0.7, ls=":", label="equal shares")
-    bdp_axis(axes, list(BUFFERS_BDP))
+    log2_axis(axes, list(BUFFERS_BDP))
     axes.set(
         ylim=(0, 1),
         xlabel="buffer (BDP)",

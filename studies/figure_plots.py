@@ -15,7 +15,7 @@ from bbrlab.claims.judge import ALL
 from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.tables import point_means
-from bbrlab.show.plots.style import bdp_axis, in_order, is_number, line_looks, multiples, plain, rows_with
+from bbrlab.show.plots.style import in_order, is_number, line_looks, log2_axis, multiples, plain, rows_with
 from bbrlab.show.verdicts import LOOKS
 
 MODEL_STYLES = ("--", ":", "-.")
@@ -70,7 +70,7 @@ def curves(
         if at is not None:
             axes.set_title(f"{panel} = {plain(at)}" if is_number(at) else label_of_cca(str(at)))
         if log_x:
-            bdp_axis(axes, sorted(points[x].unique()))
+            log2_axis(axes, sorted(points[x].unique()))
         axes.set_ylim(*limits)
     highest = max(axes.dataLim.y1 for axes in grid.flat[: len(panels)])
     if limits[1] is None and np.isfinite(highest):  # room above: of the whole height, not of the data's span

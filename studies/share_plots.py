@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.show.panel import Panel
-from bbrlab.show.plots.style import MEASURED, PUBLISHED, WARE, bdp_axis, multiples
+from bbrlab.show.plots.style import MEASURED, PUBLISHED, WARE, log2_axis, multiples
 
 
 def shares(panel: Panel) -> Figure:
@@ -29,7 +29,7 @@ def shares(panel: Panel) -> Figure:
         axes.errorbar(points["buffer_bdp"], points["measured"], yerr=points["ci95"], fmt=".-", ms=8, color=MEASURED,
                       capsize=2, lw=1.2, label="measured here (mean, 95 % interval)")  # fmt: skip
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
-        bdp_axis(axes, buffers)
+        log2_axis(axes, buffers)
         axes.set_ylim(0, 1.02)
     figure.supxlabel("bottleneck buffer (BDP)", fontsize=11)
     figure.supylabel("BBR flows' share of capacity", fontsize=11)
@@ -109,7 +109,7 @@ def three_models(panel: Panel) -> Figure:
         axes.plot(x, points["published"], "o", mfc="white", ms=7, color=PUBLISHED, label="published")
         axes.plot(x, points["measured"], ".", ms=8, color=MEASURED, label="measured here")
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
-        bdp_axis(axes, sorted(panel.points["buffer_bdp"].unique()))
+        log2_axis(axes, sorted(panel.points["buffer_bdp"].unique()))
         axes.set_ylim(0, 1.02)
     figure.supxlabel("bottleneck buffer (BDP of the path)", fontsize=11)
     figure.supylabel("BBR flows' share of capacity", fontsize=11)

@@ -31,7 +31,8 @@ def made_up_run(point: Point, seed: int, out: Path, key: str = "aaaa", ok: bool 
     shares = [first, *[(0.95 - first) / max(1, len(scenario.flows) - 1)] * (len(scenario.flows) - 1)]
     groups = [
         {"cca": flow.cca, "count": flow.count, "direction": flow.direction, **dict.fromkeys(GROUP),
-         "share_of_capacity": share, "goodput_mbit": share * network.rate_mbit, "rtt_ms_mean": 50.0 + seed}
+         "share_of_capacity": share, "goodput_mbit": share * network.rate_mbit, "rtt_ms_mean": 50.0 + seed,
+         "unfinished_flows": 0 if flow.bytes else None}
         for flow, share in zip(scenario.flows, shares, strict=True)
     ]  # fmt: skip
     measured: dict[str, Any] = {

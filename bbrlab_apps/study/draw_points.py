@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
 from bbrlab.base.errors import UserError
 from bbrlab.claims.expected import metrics_read
-from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.measure import schema
 from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import ALGORITHMS, colour_of_cca, label_of_cca
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.series import STATE, columns_of, names, series_of, values_of
 from bbrlab.results.tables import CONDITIONS, point_means
-from bbrlab.show.plots.style import MARKERS, bdp_axis, in_order, is_number, multiples, plain, rows_with
+from bbrlab.show.plots.style import LETTER, MARKERS, in_order, is_number, log2_axis, multiples, plain, rows_with
 from bbrlab_apps.study.names import resolve
 from bbrlab_apps.study.sources import PointsSource, RunSource
 
@@ -32,10 +32,18 @@ FLOWS = "flows"  # the dimension of the flow groups
 PANELS_MAX = 12
 LINES_MAX = 12
 CELLS_TOLD = 150  # of a heat map, that have room for their numbers
-LEGEND_ROW = 8  # names in a row of the legend
-LETTER = 0.085  # inches of a letter at an axis
+LEGEND_MARK = 5  # letters that a line and the space after its name take in a legend
 WIDE = 8.0  # largest over smallest value, from which on an axis is logarithmic
 ASIDE_PT = 5.0, 20.0  # between two lines on an axis of numbers, and all of them at most, in points of 1/72 inch
+EQUAL = "equal_share"  # a column: what each group had if all flows had the same
+EQUAL_NAME = "equal share"
+PUBLISHED = [
+    "published",
+    "published_low",
+    "published_high",
+]  # columns: what claims expect, and the bounds of their tolerance
+PUBLISHED_NAME = "published, and the claim's tolerance"
+SHARES = ("share_of_capacity", "share_of_goodput")  # metrics that an equal share is drawn for
 DODGE = 0.16, 0.6  # of the distance of two names on an axis: between two lines there, and all of them at most
 # What a field of a scenario is called on an axis.
 LABELS = {
@@ -99,6 +107,14 @@ def with_flows(table: pd.DataFrame) -> pd.DataFrame:
 def _has_several(table: pd.DataFrame) -> bool:
     """Whether any flow group has several flows."""
     return bool((table["count"] > 1).any())
+
+
+def with_equal_share(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of all groups with the column EQUAL: a group's part of the flows; null where a flow of the run ends by itself."""
+    runs = table.groupby(["point", "seed"])
+    ends = table[["unfinished_flows", "unfinished"]].notna().any(axis=1)
+    ends = ends.groupby([table["point"], table["seed"]]).transform("any")
+    return table.assign(**{EQUAL: (table["count"] / runs["count"].transform("sum")).mask(ends)})
 
 
 def where(table: pd.DataFrame, swept: list[str], wanted: Mapping[str, Any]) -> pd.DataFrame:
@@ -176,8 +192,7 @@ def _default_metric(source: PointsSource, there: list[str]) -> str:
     """What most claims on a published figure read; else, and of a study of one's own, the share."""
     if not there:
         raise UserError("no run has a metric: every run failed its self-checks, or nothing was observed")
-    claims = claims_of(load_statements([source.claims_file], known_good=True)) if source.claims_file else []
-    wanted = [*metrics_read(source.name, claims), "share_of_capacity", "completion_s", "utilisation"]
+    wanted = [*metrics_read(source.name, source.claims), "share_of_capacity", "completion_s", "utilisation"]
     return next((m for m in wanted if m in there), there[0])
 
 
@@ -194,6 +209,8 @@ def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -
     if not len(good):
         raise UserError(f"{source.name}: all runs failed their self-checks: there is nothing to draw")
     data = _samples(source, good, choice.y) if choice.sampled else good
+    if kind == "line":
+        data = _with_published(source, data, choice.y)
     panels = _panels(data, choice.panel)
     if len(panels) > PANELS_MAX:
         raise NotOnePictureError(
@@ -227,12 +244,33 @@ def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -
     _labels(figure, kind, choice, table)
     if kind != "heat" and choice.hue not in (None, choice.x):
         handles, texts = grid.flat[0].get_legend_handles_labels()
-        once = dict(zip(texts, handles, strict=True))
-        columns = len(once) if len(once) <= LEGEND_ROW else -(-len(once) // 2)
+        once = dict(
+            sorted(
+                zip(texts, handles, strict=True),
+                key=lambda entry: _BESIDE.index(entry[0]) if entry[0] in _BESIDE else -1,
+            )
+        )
+        row = int(figure.get_figwidth() / (LETTER * (max(map(len, once)) + LEGEND_MARK)))
+        rows = -(-len(once) // max(row, 1))
         title = label(choice.hue, table) if choice.hue not in (FLOWS, "case") else None
-        figure.legend(once.values(), once.keys(), loc="outside upper center", ncols=columns, frameon=False, title=title)
+        figure.legend(
+            once.values(),
+            once.keys(),
+            loc="outside upper center",
+            ncols=-(-len(once) // rows),
+            frameon=False,
+            title=title,
+        )
     figure.text(0.995, 0.01, _caption(source, good, kind, choice), fontsize=8, color="0.4", ha="right", va="bottom")
     return figure
+
+
+def _with_published(source: PointsSource, table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The table with the columns PUBLISHED; null where no claim expects anything of the metric."""
+    expected = source.expected(metric)
+    cells = [expected.get(place) for place in zip(table["point"], table["group"], strict=True)]
+    rows = [(cell.value, cell.low, cell.high) if cell else (None,) * len(PUBLISHED) for cell in cells]
+    return table.join(pd.DataFrame(rows, table.index, PUBLISHED, dtype=float))
 
 
 def _caption(source: PointsSource, good: pd.DataFrame, kind: str, choice: Choice) -> str:
@@ -281,6 +319,7 @@ def _looks(data: pd.DataFrame, hue: str | None, lines: list[Any]) -> dict[Any, d
     return {n: {"color": palette[i], "marker": _MARKS[i % len(_MARKS)]} for i, n in enumerate(lines)}
 
 
+_BESIDE = (PUBLISHED_NAME, EQUAL_NAME)  # in a legend, behind what was measured
 _MARKS = "o" + MARKERS[1:]
 
 
@@ -293,6 +332,8 @@ def _line(
     numbers = all(is_number(v) for v in values) and len(values) > 1
     keys = list(dict.fromkeys([k for k in (choice.hue, x) if k]))
     means = point_means(here, keys, choice.y)
+    if choice.hue:
+        lines = [name for name in lines if name in set(here[choice.hue])]  # of this panel
     for i, name in enumerate(lines):
         points = rows_with(means, {choice.hue: name}) if choice.hue else means
         points = points.sort_values(x)
@@ -304,11 +345,17 @@ def _line(
         at = points[x] if numbers else [values.index(v) + shift for v in points[x]]
         drawn = axes.errorbar(at, points["mean"], yerr=points["ci95"], ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
                               label=None if name is None else _value(name), **looks[name])  # fmt: skip
+        artists = [
+            *drawn.get_children(),
+            *_published(axes, here, choice, name, dict(zip(points[x], at, strict=True)), looks),
+        ]
         if numbers and len(lines) > 1:  # beside each other, so that no interval hides another
             by_pt = min(ASIDE_PT[0], ASIDE_PT[1] / (len(lines) - 1)) * (i - (len(lines) - 1) / 2)
             beside = axes.transData + ScaledTranslation(by_pt / 72, 0, axes.figure.dpi_scale_trans)
-            for artist in drawn.get_children():
+            for artist in artists:
                 artist.set_transform(beside)
+    if choice.y in SHARES:
+        _equal(axes, here, choice, values, lines, looks)
     if numbers:
         _numbers(axes, values)
     else:
@@ -316,6 +363,47 @@ def _line(
         axes.set_xlim(-0.6, len(values) - 0.4)
         axes.grid(axis="x", visible=False)
     _from_zero(axes)
+
+
+def _published(
+    axes: Axes, here: pd.DataFrame, choice: Choice, name: Any, places: Mapping[Any, float], looks: Mapping[Any, Any]
+) -> list[Artist]:
+    """Published values of a line as open circles, with the bounds of the claims' tolerance; returns what was drawn.
+
+    Args:
+        places: {a value of the x axis: where it stands}.
+    """
+    rows = rows_with(here, {choice.hue: name}) if choice.hue else here
+    values = rows.groupby(choice.x)[PUBLISHED].mean().dropna(subset=PUBLISHED[:1])
+    if values.empty:
+        return []
+    value, low, high = (values[column] for column in PUBLISHED)
+    bounds = np.array([(value - low).fillna(0), (high - value).fillna(0)])
+    drawn = axes.errorbar([places[v] for v in values.index], value, yerr=bounds, ls="", marker="o", ms=9, mfc="none", mew=1.4, lw=1.0, alpha=0.75,
+                          color=looks[name]["color"])  # fmt: skip
+    axes.errorbar([], [], yerr=[], ls="", marker="o", ms=9, mfc="none", mew=1.4, color="0.4", label=PUBLISHED_NAME)
+    return list(drawn.get_children())
+
+
+def _equal(
+    axes: Axes, here: pd.DataFrame, choice: Choice, values: list[Any], lines: list[Any], looks: Mapping[Any, Any]
+) -> None:
+    """What flows had if all had the same: one line if that is one number, else one for each line, in its colour."""
+    x = str(choice.x)
+    numbers = all(is_number(v) for v in values) and len(values) > 1
+    how = {"ls": (0, (4, 3)), "lw": 1.0, "zorder": 1}
+    if here[EQUAL].nunique(dropna=False) == 1:
+        if here[EQUAL].iloc[0] < 1:  # a group that is not alone
+            axes.axhline(here[EQUAL].iloc[0], color="0.5", label=EQUAL_NAME, **how)
+        return
+    axes.plot([], [], color="0.5", label=EQUAL_NAME, **how)
+    for name in lines:
+        rows = (rows_with(here, {choice.hue: name}) if choice.hue else here).dropna(subset=[EQUAL])
+        for at, share in rows.groupby(x)[EQUAL].mean().items() if not numbers else ():
+            axes.hlines(share, values.index(at) - 0.4, values.index(at) + 0.4, color=looks[name]["color"], **how)
+        if numbers:
+            means = rows.groupby(x)[EQUAL].mean()
+            axes.plot(means.index, means, color=looks[name]["color"], **how)
 
 
 def _texts(axes: Axes, texts: list[str]) -> None:
@@ -329,7 +417,7 @@ def _texts(axes: Axes, texts: list[str]) -> None:
 def _numbers(axes: Axes, values: list[float]) -> None:
     """An axis with a tick at each value where there is room: logarithmic if they span much."""
     if min(values) > 0 and len(values) > 2 and max(values) / min(values) >= WIDE:
-        bdp_axis(axes, values)
+        log2_axis(axes, values)
     elif len(values) <= 8:
         axes.set_xticks(values)
 

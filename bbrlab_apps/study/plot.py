@@ -68,7 +68,9 @@ def _of_points(source: PointsSource, wish: Wish) -> tuple[Figure, str]:
         raise UserError("--acks: is for runs; of points there are means only")
     if len(wish.y) > 1:
         raise UserError(f"--y {' --y '.join(wish.y)}: a picture of points has one; only runs over time have several")
-    table = draw_points.with_flows(draw_points.where(source.table, source.swept, wish.where))
+    table = draw_points.with_flows(
+        draw_points.where(draw_points.with_equal_share(source.table), source.swept, wish.where)
+    )
     choice = draw_points.choose(source, table, wish.kind, wish.x, wish.y[0] if wish.y else None, wish.hue)
     drawn = draw_points.draw(source, table, wish.kind, choice)
     return drawn, "-".join([source.name.replace("/", "-"), choice.y, *([] if wish.kind == "line" else [wish.kind])])

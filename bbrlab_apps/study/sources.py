@@ -13,10 +13,12 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import in_short
-from bbrlab.claims.load import claims_files
+from bbrlab.claims.expected import WHOLE_RUN, Expected, expected_at
+from bbrlab.claims.load import claims_files, claims_of, load_statements
+from bbrlab.claims.schema import Claim
 from bbrlab.measure.summary import Summary
 from bbrlab.results.config import command_for, load_config
-from bbrlab.results.figures import scenario_files
+from bbrlab.results.figures import figures_at, scenario_files
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.run_manifest import RunManifest, RunScenario
 from bbrlab.results.schema import RUN_AGAIN, read_with
@@ -88,6 +90,26 @@ class PointsSource:
     swept: list[str]  # its columns that tell points apart
     run_folder: Callable[[str, int], Path]  # of a point's label and a seed
     claims_file: Path | None = None  # of the paper whose figure it is
+    scale: str | None = None  # of the figure's points
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """Those of the paper whose figure it is."""
+        return claims_of(load_statements([self.claims_file], known_good=True)) if self.claims_file else []
+
+    def expected(self, metric: str) -> dict[tuple[str, int], Expected]:
+        """{(a point's label, group): what claims expect of a metric there}, of a published figure; of one of the whole run for each group."""
+        if not self.claims_file:
+            return {}
+        (figure,) = figures_at(self.scale, [self.name])
+        groups = expected_at(figure, figure.points, self.claims).get(metric, {})
+        return {
+            (point.label, number): cell
+            for group, cells in groups.items()
+            for point, cell in zip(figure.points, cells, strict=True)
+            for number in (range(len(point.scenario.flows)) if group == WHOLE_RUN else [int(group)])
+            if cell
+        }
 
 
 Source = PointsSource | list[RunSource]
@@ -191,6 +213,7 @@ def _figure(word: str, scale: str | None) -> PointsSource:
                 swept_columns(table),
                 lambda label, seed: own / RUNS / id / label / f"seed-{seed}",
                 next((file for file in claims_files() if file.parent.name == id.split("/")[0]), None),
+                at,
             )
     raise UserError(f"{id}: there are no results of it; compute them: {command_for(id, scale or load_config().scale)}")
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from bbrlab.show.panel import Panel
-from bbrlab.show.plots.style import bdp_axis, in_order, line_looks, multiples, plain, with_room
+from bbrlab.show.plots.style import in_order, line_looks, log2_axis, multiples, plain, short_number, with_room
 from studies.figure_plots import curves, heat_maps
 from studies.share_plots import against_published
 
@@ -42,11 +42,14 @@ def test_no_two_lines_look_the_same():
 
 
 def test_numbers_at_a_logarithmic_axis_do_not_run_into_each_other():
-    assert with_room([1, 2, 4, 8, 16, 32, 64]) == {1, 2, 4, 8, 16, 32, 64}
-    assert with_room([1, 2, 3, 4, 5, 6, 7, 8, 16, 32]) == {1, 2, 4, 8, 16, 32}
-    assert with_room([5, 6]) == {5, 6}
+    letter = 0.085 / 3.0  # of an axis of three inches
+    assert with_room([1, 2, 4, 8, 16, 32, 64], letter) == {1, 2, 4, 8, 16, 32, 64}
+    assert with_room([1, 2, 3, 4, 5, 6, 7, 8, 16, 32], letter) == {1, 2, 3, 4, 5, 8, 16, 32}
+    assert with_room([5, 6], letter) == {5, 6}
+    assert with_room([125e3, 250e3, 375e3, 500e3, 1e6, 2e6, 8e6], letter) == {125e3, 250e3, 500e3, 1e6, 2e6, 8e6}
+    assert list(map(short_number, [0.5, 9999, 125000, 3906250])) == ["0.5", "9999", "125k", "3.91M"]
     figure, axes = plt.subplots()
-    bdp_axis(axes, [1, 2, 31, 32])
+    log2_axis(axes, [1, 2, 31, 32])
     axes.set_xlim(1, 32)
     figure.canvas.draw()
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "", "32"]

@@ -120,6 +120,38 @@ def test_groups_of_several_flows_are_counted_and_sums_are_called_sums(made):
     assert {"1 BBRv3", "1 to 8 CUBIC"} <= set(texts(draw("exp2")))
 
 
+def _equal_shares(picture: Picture) -> set[float]:
+    """Where dashes are drawn."""
+    axes = picture.axes[0]
+    lines = [line for line in axes.lines if line.get_linestyle() == "--" and len(line.get_ydata())]
+    drawn = [y for line in lines for y in line.get_ydata()]
+    drawn += [
+        y
+        for part in axes.collections
+        if part.get_zorder() == 1
+        for path in part.get_paths()
+        for y in path.vertices[:, 1]
+    ]
+    return {round(float(y), 3) for y in drawn}
+
+
+@pytest.mark.parametrize("swept", [{"network.buffer.bdp": [1, 4]}, {"network.qdisc.kind": ["fifo", "fq_codel"]}])
+def test_of_shares_the_equal_one_is_drawn(made, swept):
+    made(flows=SEVERAL, sweep=swept)
+    assert _equal_shares(draw("exp1")) == {0.333, 0.667} and "equal share" in texts(draw("exp1"))
+    assert _equal_shares(draw("exp1", y=["rtt_ms_mean"])) == set()
+    assert _equal_shares(draw("exp1", where={"flows": "CUBIC"})) == {0.667}, "of the run, not of what is drawn"
+    made(name="exp2", sweep=swept)
+    assert _equal_shares(draw("exp2")) == {0.5}
+    made(name="exp3", flows=FLOWS[:1], sweep=swept)
+    assert "equal share" not in texts(draw("exp3")), "a flow alone has nobody to share with"
+
+
+def test_flows_that_end_by_themselves_have_no_equal_share(made):
+    made(flows=[{"cca": "bbr3"}, {"cca": "cubic", "bytes": 100000}], sweep={"network.buffer.bdp": [1, 4]})
+    assert "equal share" not in texts(draw("exp1"))
+
+
 def test_lines_on_an_axis_of_numbers_stand_beside_each_other(made):
     made(sweep={"network.buffer.bdp": [1, 2, 8]})
     picture = draw("exp1")
@@ -152,6 +184,19 @@ def test_of_a_published_figure_what_its_claims_read_is_drawn(made):
     made(sweep={"network.buffer.bdp": [1, 4]})
     figure = replace(source_of(["exp1"]), name="bless2025/fig6", claims_file=paths.DATA / "bless2025" / CLAIMS)
     assert "queueing delay (ms)" in texts(plot(figure, Wish())[0])
+
+
+@pytest.mark.parametrize("figure, y, least", [("bless2025/fig12", "", 4), ("sarpkaya2025/fig6", "jain_index_all", 40)])
+def test_of_a_published_figure_the_published_values_are_drawn(figure, y, least):
+    """The second metric is one of the whole run."""
+    source = source_of([figure])
+    wish = Wish(y=[y] if y else [])
+    circles = [
+        line for axes in plot(source, wish)[0].axes for line in axes.lines if line.get_markerfacecolor() == "none"
+    ]
+    drawn = [float(v) for line in circles for v in line.get_ydata()]
+    expected = source.expected(y or "bbr_jitter_ms").values()
+    assert len(drawn) >= least and set(drawn) <= {cell.value for cell in expected}
 
 
 @pytest.mark.parametrize("kind", ["box", "cdf", "heat"])

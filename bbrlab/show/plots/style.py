@@ -21,7 +21,8 @@ from bbrlab.results.algorithms import COLOURS
 MEASURED, PUBLISHED, WARE = "#0072B2", "#000000", "#D55E00"
 MARKERS = ".^Dsv"  # the first one, and those for more lines than a palette has colours
 COLUMNS = 3
-NUMBER = 0.09  # the room that a number needs at an axis, as a part of it
+LETTER = 0.085  # inches of a letter at an axis
+SPACE = 1  # letters between two numbers at an axis
 # A legend over the axes, where it hides no data.
 ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False, "borderaxespad": 0.1}
 
@@ -38,25 +39,43 @@ def set_style(*, math: bool = True) -> None:
     plt.rcParams["text.parse_math"] = math
 
 
-def bdp_axis(axes: Axes, values: list[float]) -> None:
-    """A logarithmic axis of buffers with a tick at each, and a number at each that has room for one."""
+def log2_axis(axes: Axes, values: list[float]) -> None:
+    """A logarithmic axis with a tick at each, and a number at each that has room for one."""
     axes.set_xscale("log", base=2)
     axes.set_xticks(values)
     axes.xaxis.set_minor_locator(NullLocator())
-    labelled = with_room(values)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}" if v in labelled else ""))
+    inches = float(axes.get_window_extent().width) / axes.figure.dpi
+    labelled = with_room(values, LETTER / inches)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: short_number(v) if v in labelled else ""))
 
 
-def with_room(values: list[float]) -> set[float]:
+def with_room(values: list[float], letter: float) -> set[float]:
     """Those of the ticks of a logarithmic axis whose numbers do not run into each other: the first and the last, then powers of two and
-    ten, then others, each that is far enough from all that are labelled."""
+    ten, then others, each that is far enough from all that are labelled.
+
+    Args:
+        values: from the least to the largest of these the axis reaches.
+        letter: the width of a letter, as a part of the axis.
+    """
     first, last = min(values), max(values)
-    room = NUMBER * np.log(last / first)
+
+    def apart(one: float, other: float) -> bool:
+        letters = (len(short_number(one)) + len(short_number(other))) / 2 + SPACE
+        return abs(np.log(one / other)) >= letters * letter * np.log(last / first)
+
     labelled = [first, last]
     for value in sorted(values, key=lambda v: not (np.log2(v).is_integer() or np.log10(v).is_integer())):
-        if all(abs(np.log(value / other)) >= room for other in labelled):
+        if all(apart(value, other) for other in labelled):
             labelled.append(value)
     return set(labelled)
+
+
+def short_number(value: float) -> str:
+    """A number that has little room: of a million and more in M, of ten thousand and more in k, to three digits."""
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit and abs(value) >= 1e4:
+            return f"{value / unit:.3g}{name}"
+    return plain(value)
 
 
 def multiples(count: int) -> tuple[Figure, Any]:
