@@ -391,7 +391,7 @@ def _equal(
     """What flows had if all had the same: one line if that is one number, else one for each line, in its colour."""
     x = str(choice.x)
     numbers = all(is_number(v) for v in values) and len(values) > 1
-    how = {"ls": (0, (4, 3)), "lw": 1.0, "zorder": 1}
+    how: dict[str, Any] = {"ls": (0, (4, 3)), "lw": 1.0, "zorder": 1}
     if here[EQUAL].nunique(dropna=False) == 1:
         if here[EQUAL].iloc[0] < 1:  # a group that is not alone
             axes.axhline(here[EQUAL].iloc[0], color="0.5", label=EQUAL_NAME, **how)

@@ -11,12 +11,14 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure as Picture
 from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.claims.expected import Expected
 from bbrlab.claims.load import FILE_NAME as CLAIMS
 from bbrlab.cli.commands import app
 from bbrlab.results.figures import Figure
@@ -26,7 +28,7 @@ from bbrlab.scenario.messages import validate
 from bbrlab_apps.study import draw_runs
 from bbrlab_apps.study.plan import Study
 from bbrlab_apps.study.plot import Wish, plot, save
-from bbrlab_apps.study.sources import source_of
+from bbrlab_apps.study.sources import PointsSource, source_of
 from bbrlab_apps.study.table import study_table, write_tables
 from tests.conftest import scenario_dict
 from tests.made_up_runs import made_up_run
@@ -186,17 +188,27 @@ def test_of_a_published_figure_what_its_claims_read_is_drawn(made):
     assert "queueing delay (ms)" in texts(plot(figure, Wish())[0])
 
 
-@pytest.mark.parametrize("figure, y, least", [("bless2025/fig12", "", 4), ("sarpkaya2025/fig6", "jain_index_all", 40)])
-def test_of_a_published_figure_the_published_values_are_drawn(figure, y, least):
-    """The second metric is one of the whole run."""
-    source = source_of([figure])
-    wish = Wish(y=[y] if y else [])
-    circles = [
-        line for axes in plot(source, wish)[0].axes for line in axes.lines if line.get_markerfacecolor() == "none"
-    ]
-    drawn = [float(v) for line in circles for v in line.get_ydata()]
-    expected = source.expected(y or "bbr_jitter_ms").values()
-    assert len(drawn) >= least and set(drawn) <= {cell.value for cell in expected}
+def test_of_a_published_figure_the_published_values_are_drawn(made, monkeypatch):
+    study = made(sweep={"network.buffer.bdp": [1, 4]})
+    expected = {(run.point.label, 0): Expected(0.3, 0.25, None, "X-1") for run in study.runs[:1]}
+    monkeypatch.setattr(PointsSource, "expected", lambda self, metric: expected)
+    picture = draw("exp1")
+    circles = [line for line in picture.axes[0].lines if line.get_markerfacecolor() == "none" and len(line.get_ydata())]
+    assert [(list(c.get_xdata()), list(c.get_ydata()), c.get_color()) for c in circles] == [([1], [0.3], "#009E73")]
+    assert "published, and the claim's tolerance" in texts(picture)
+
+
+@pytest.mark.parametrize(
+    ("figure", "metric", "groups", "at_least"),
+    [("bless2025/fig12", "bbr_jitter_ms", {0}, 4), ("sarpkaya2025/fig6", "jain_index_all", {0, 1}, 40)],
+)
+def test_what_claims_expect_of_a_figure(figure, metric, groups, at_least):
+    """Of a metric of the whole run each group's row has it."""
+    paper = figure.split("/")[0]
+    source = PointsSource(figure, pd.DataFrame(), [], lambda label, seed: Path(), paths.DATA / paper / CLAIMS, "full")
+    expected = source.expected(metric)
+    assert len(expected) >= at_least and {group for _, group in expected} == groups
+    assert source.expected("loss_rate_of_nobody") == {}
 
 
 @pytest.mark.parametrize("kind", ["box", "cdf", "heat"])

@@ -61,7 +61,7 @@ def with_room(values: list[float], letter: float) -> set[float]:
 
     def apart(one: float, other: float) -> bool:
         letters = (len(short_number(one)) + len(short_number(other))) / 2 + SPACE
-        return abs(np.log(one / other)) >= letters * letter * np.log(last / first)
+        return bool(abs(np.log(one / other)) >= letters * letter * np.log(last / first))
 
     labelled = [first, last]
     for value in sorted(values, key=lambda v: not (np.log2(v).is_integer() or np.log10(v).is_integer())):
