@@ -15,7 +15,7 @@ rule kernel:
     params:
         kernel=KERNEL,
     shell:
-        "bbrlab kernel build {params.kernel} --jobs {threads} --record {output:q} > {log:q} 2>&1"
+        "bbrlab kernel build {params.kernel} --cores {threads} --record {output:q} > {log:q} 2>&1"
 
 
 rule own_kernel:
@@ -34,4 +34,4 @@ rule own_kernel:
         kernel=KERNEL,
         own=lambda wildcards, input: with_own(input.sources),
     shell:
-        "bbrlab kernel build {params.kernel} {params.own} --jobs {threads} --record {output:q} > {log:q} 2>&1"
+        "bbrlab kernel build {params.kernel} {params.own} --cores {threads} --record {output:q} > {log:q} 2>&1"

@@ -158,9 +158,9 @@ Captured = Annotated[
 Snaplen = Annotated[int, typer.Option(help="With --pcap: bytes to keep of each packet.")]
 
 
-def at_once(what: str, name: str = "--cores") -> Any:
+def at_once(what: str) -> Any:
     """The option that says how much runs at once; without it all_cores() do."""
-    return typer.Option(name, min=1, help=f"{what}; default: all cores.")
+    return typer.Option("--cores", min=1, help=f"{what}; default: all cores.")
 
 
 def all_cores() -> int:

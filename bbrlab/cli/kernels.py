@@ -29,7 +29,7 @@ def kernel_build(
         list[str] | None,
         typer.Argument(metavar="[NAME]", help="A kernel (bbrlab kernel list); default: config/kernels.yaml's default. With --on: more patches."),
     ] = None,
-    jobs: Annotated[int | None, at_once("Parallel compilers", "--jobs")] = None,
+    cores: Annotated[int | None, at_once("Parallel compilers")] = None,
     cca_source: CcaSources = None,
     record: Annotated[
         Path | None, typer.Option(help="Also write what was built to this JSON file (for Snakemake).")
@@ -67,14 +67,14 @@ def kernel_build(
         if len(words) > 1:
             raise UserError(f"one kernel at a time, not {len(words)}: {', '.join(words)}")
         which = words[0] if words else None
-        built = build_kernel(which, jobs, say=typer.echo, own=own_of((), which, cca_source or ()))
+        built = build_kernel(which, cores, say=typer.echo, own=own_of((), which, cca_source or ()))
     else:
         if cca_source:
             raise UserError("--cca-source: build the kernel first; then give both that kernel's name and the C file")
         which, entry, spec = _own_entry(
             on, [*(patch or []), *map(Path, words)], option or [], own_name, names or [], source
         )
-        built = build_kernel(which, jobs, say=typer.echo, spec=spec)
+        built = build_kernel(which, cores, say=typer.echo, spec=spec)
         add_to_users(which, entry)
         typer.echo(
             f"kernel {which}: stands in {users_file()}, and goes wherever a kernel's name goes (--kernel {which})"

@@ -29,7 +29,7 @@ def beside(
     run: Annotated[bool, typer.Option("--run/--no-run", help="Run the scenario; or only write it.")] = True,
     seeds: Annotated[int, typer.Option(min=1, help="Runs with other seeds, drawn as a band.")] = 3,
     out: Annotated[Path | None, typer.Option(help="Folder of the runs and the picture; the scenario is OUT.yaml beside it. Default: the first file's name, here.", show_default=False)] = None,
-    jobs: Annotated[int | None, at_once("Runs at once", "--jobs")] = None,
+    cores: Annotated[int | None, at_once("Runs at once")] = None,
     kernel: KernelName = None,
 ) -> None:  # fmt: skip
     """Put recordings of a testbed beside the lab: say what they look like, write that as a scenario, run it, and draw both.
@@ -65,7 +65,7 @@ def beside(
     typer.echo("")
     _say(f"scenario: {scenario}")
     if run:
-        _run(estimate, scenario, folder, overrides, seeds, jobs or all_cores(), kernel)
+        _run(estimate, scenario, folder, overrides, seeds, cores or all_cores(), kernel)
 
 
 def _algorithms(overrides: dict[str, Any]) -> dict[str, str]:
@@ -125,7 +125,7 @@ def _run(
     folder: Path,
     overrides: dict[str, Any],
     seeds: int,
-    jobs: int,
+    cores: int,
     kernel: str | None,
 ) -> None:
     from dataclasses import replace
@@ -142,7 +142,7 @@ def _run(
         raise UserError(
             "--set: a testbed is put beside one point with the same groups of flows; sweep the scenario with bbrlab sweep"
         )
-    make_runs(study, kernel, (), jobs)
+    make_runs(study, kernel, (), cores)
     ran = study.figure.points[0].scenario
     estimate = replace(estimate, duration_s=ran.duration_s, window_s=(ran.window_s[0], ran.window_s[1]),
                     groups=[replace(g, cca=flow.cca) for g, flow in zip(estimate.groups, ran.flows, strict=True)])  # fmt: skip

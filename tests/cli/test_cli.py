@@ -295,9 +295,9 @@ def test_how_much_runs_at_once_is_at_least_one():
         f"{command.name} {param.opts[0]}": param.min
         for command in commands_of(typer.main.get_command(app))
         for param in command.params
-        if param.opts[0] in ("--cores", "--jobs")
+        if param.opts[0] == "--cores"
     }
-    assert {"grade --cores", "compare --cores", "build --jobs", "verify --cores"} <= set(found)
+    assert {"grade --cores", "compare --cores", "build --cores", "verify --cores"} <= set(found)
     assert {name for name, least in found.items() if least != 1} == set()
     done = bbrlab("compare", "--kernel", "a", "--kernel", "b", "--cores", "0")
     assert done.returncode == 2 and "Invalid value for '--cores'" in done.stderr

@@ -191,7 +191,7 @@ def test_a_campaign_of_a_paper_leaves_the_other_results_alone(tmp_path):
     snakemake()
     before, plain = state_of(results), calls.read_text().splitlines()
     assert not any("aimd" in call for call in plain)
-    assert any(call.startswith("|kernel build --jobs") for call in plain)
+    assert any(call.startswith("|kernel build --cores") for call in plain)
     snakemake("replace=bbr3:aimd")
     own = calls.read_text().splitlines()[len(plain) :]
     assert {call.split("|")[0] for call in own} == {"bbr3:aimd"}

@@ -74,7 +74,7 @@ def test_runs_of_another_kernel_and_damaged_ones_are_run_again(lab):
 
 def test_a_run_that_fails_is_told_and_nothing_else_begins(lab):
     lab.fails = {2}
-    done = sweep("my.yaml", "--seeds", "3", "--jobs", "1")
+    done = sweep("my.yaml", "--seeds", "3", "--cores", "1")
     assert isinstance(done.exception, UserError)
     assert str(done.exception).startswith("exp1: buffer.bdp=")
     assert "seed 2: the guest said nothing for 60 s; 2 runs of 6 are there, and the same command goes on" in str(

@@ -24,7 +24,7 @@ def sweep(
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds for each point; default: the scenario's trials.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for all of it; default: one of the scenario's name, here.", show_default=False)] = None,
     set_: Overrides = None,
-    jobs: Annotated[int | None, at_once("Runs at once", "--jobs")] = None,
+    cores: Annotated[int | None, at_once("Runs at once")] = None,
     kernel: KernelName = None,
     cca_source: CcaSources = None,
 ) -> None:  # fmt: skip
@@ -36,11 +36,11 @@ def sweep(
 
     sources = tuple(cca_source or ())
     study = plan_study(scenario, out, overrides_of(set_), seeds, sources)
-    make_runs(study, kernel, sources, jobs)
+    make_runs(study, kernel, sources, cores)
     _show_results(study)
 
 
-def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], jobs: int | None) -> None:
+def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], cores: int | None) -> None:
     """Run what is not there yet of a study, and show how far it is."""
     from bbrlab.campaign.lock import hold_lock
     from bbrlab.scenario.needs import without_effect
@@ -55,7 +55,7 @@ def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], jobs:
     hold_lock(study.folder)
     write_scenario(study)
     left = [run for run in study.runs if not is_kept(run, guest.key)]
-    at_most = min(jobs or all_cores(), max(len(left), 1))
+    at_most = min(cores or all_cores(), max(len(left), 1))
     typer.echo(_plan_words(study, len(left), at_most))
     if left:
         try:
@@ -78,7 +78,7 @@ def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], jobs:
             raise
 
 
-def _plan_words(study: Study, left: int, jobs: int) -> str:
+def _plan_words(study: Study, left: int, cores: int) -> str:
     from bbrlab.campaign.progress import span
     from bbrlab.results.run_estimate import estimate_s
 
@@ -91,7 +91,7 @@ def _plan_words(study: Study, left: int, jobs: int) -> str:
     if not left:
         return words
     work_s = sum(estimate_s(run.point) for run in runs) * left / len(runs)
-    return f"{words}; about {span(work_s / jobs)} on {number_of(jobs, 'core')}"
+    return f"{words}; about {span(work_s / cores)} on {number_of(cores, 'core')}"
 
 
 def _show_results(study: Study) -> None:
