@@ -119,11 +119,13 @@ def _checked(path: Path) -> dict[str, Any]:
     if kind == "scenario":
         from bbrlab.results.config import load_config
         from bbrlab.results.figures import check_names
+        from bbrlab.run.compatibility import check_names as check_parameter_names
         from bbrlab.scenario.load import at_scale, load_points, points_of
         from bbrlab.scenario.needs import without_effect
         from bbrlab.scenario.windows import partly_there
 
         loaded, points = load_points(path)
+        check_parameter_names(points, str(path))
         _read_traffic(points)
         if loaded.scales:
             check_names(loaded, load_config(), path)

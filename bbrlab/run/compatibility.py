@@ -13,9 +13,10 @@ from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import Kernel, get_kernel, has_ipv6
 from bbrlab.kernel.own import OwnCca
 from bbrlab.kernel.probe import kvm_fails
-from bbrlab.kernel.specs import load_specs
+from bbrlab.kernel.specs import OwnSpec, load_specs
 from bbrlab.kernel.steps import Say
 from bbrlab.scenario.frames import IP_VERSION
+from bbrlab.scenario.parameters import PARAMETERS, unknown
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
@@ -123,6 +124,28 @@ def _check_ip_version(point: Point, kernel: Kernel) -> None:
     )
 
 
+def check_names(points: Sequence[Point], where: str) -> None:
+    """UserError naming ``where`` for a parameter of one of Linux's algorithms that no kernel has: neither Linux's (PARAMETERS), nor
+    any that is built. One of the user's that is not built yet may have it."""
+    flows = [(i, flow) for point in points for i, flow in enumerate(point.scenario.flows) if flow.cca in PARAMETERS]
+    if not any(set(flow.params) - set(PARAMETERS[flow.cca]) for _, flow in flows):
+        return
+    kernels = []
+    for name, spec in load_specs().kernels.items():
+        try:
+            kernels.append(get_kernel(name))
+        except UserError:
+            if isinstance(spec, OwnSpec):
+                return
+    for i, flow in flows:
+        of_kernels = [kernel.parameters.get(kernel.ccas.get(flow.cca, ""), []) for kernel in kernels]
+        known = list(dict.fromkeys([*PARAMETERS[flow.cca], *(name for names in of_kernels for name in names)]))
+        for name in flow.params:
+            if name not in known:
+                shown = [p for p in known if p != FOR_TESTS]
+                raise UserError(f"{where}: flows.{i}.params.{name}: {unknown(flow.cca, name, shown)}")
+
+
 def check_parameters(point: Point, kernel: Kernel) -> None:
     """UserError for a parameter or a profile that the kernel's CCA does not have, for groups that want one kernel-wide parameter
     differently, and for a queue or an ECN of L4S, or IPv6, that the kernel does not have."""
@@ -140,8 +163,8 @@ def check_parameters(point: Point, kernel: Kernel) -> None:
         for name in flow.params:
             if name not in parameters:
                 raise UserError(
-                    f"{point.scenario.name}: params: {flow.cca} has no parameter '{name}' in kernel {kernel.name} "
-                    f"(it has: {', '.join(p for p in parameters if p != FOR_TESTS) or 'none'})"
+                    f"{point.scenario.name}: flows.{i}.params.{name}: "
+                    + unknown(flow.cca, name, [p for p in parameters if p != FOR_TESTS], f" in kernel {kernel.name}")
                 )
         if "profile" in flow.params and module in kernel.modules:
             profiles = kernel.profiles.get(module, [])

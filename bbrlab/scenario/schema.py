@@ -34,6 +34,7 @@ from bbrlab.scenario.frames import (
     frame_memory_bytes,
 )
 from bbrlab.scenario.link_trace import LinkTrace, existing_file, link_trace, place_of
+from bbrlab.scenario.parameters import checked
 from bbrlab.scenario.path_table import NOT_RIGHT, ROWS_MAX, changes_of
 from bbrlab.scenario.red import Thresholds, problem, thresholds
 
@@ -866,7 +867,7 @@ class Flow(Strict):
     params: dict[str, int | float | str | bool] = Field(
         {},
         description="parameters of the CCA; a group's own for bbr2 and bbr3 (docs/reference/bbr_parameters.md), else the same for all "
-        "groups with that CCA",
+        "groups with that CCA (of cubic and dctcp: under Parameters of Linux's algorithms)",
     )
 
     @field_validator("cca")
@@ -896,6 +897,15 @@ class Flow(Strict):
             return params | {"ecn": "on" if params["ecn"] else "off"}
         return params
 
+    @field_validator("params")
+    @classmethod
+    def _are_defined(cls, params: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        """Within the limits of the kernel's own algorithms."""
+        for name, value in params.items():
+            if isinstance(value, str) and not PLAIN_WORD.fullmatch(value):
+                raise ValueError(f"{name}: '{value}' is not a plain value (letters, digits and . , : + - only)")
+        return checked(info.data.get("cca", ""), params)
+
     @property
     def has_networks_rtt(self) -> bool:
         """Whether its base RTT is the network's, which may change during the run."""
@@ -923,11 +933,9 @@ class Flow(Strict):
                     raise ValueError(f"{key} has no meaning for short flows (traffic); leave it out")
             if isinstance(self.rtt_ms, list):
                 raise ValueError("rtt_ms of short flows (traffic) is one number")
-        for name, value in self.params.items():
+        for name in self.params:
             if not name.isidentifier():
                 raise ValueError(f"params: '{name}' is not a parameter name")
-            if isinstance(value, str) and not PLAIN_WORD.fullmatch(value):
-                raise ValueError(f"params: {name}: '{value}' is not a plain value (letters, digits and . , : + - only)")
         return self
 
 

@@ -165,6 +165,7 @@ def _parameters(command: Any, context: typer.Context) -> Iterator[str]:
 def scenario_page() -> str:
     """The fields, the ranges of each queue's options, and what has no effect without something else."""
     from bbrlab.scenario.needs import NEEDS
+    from bbrlab.scenario.parameters import FRIENDLY_BETA_MIN, PARAMETERS
     from bbrlab.scenario.schema import ANY, QDISC_OPTIONS
 
     lines = [
@@ -180,6 +181,10 @@ def scenario_page() -> str:
         for name, bounds in options.items()
         if bounds != ANY
     ]
+    lines += ["", "## Parameters of Linux's algorithms", "`params` of a flow group; a kernel of one's own may have more. reno has none. Those of bbr2 and "
+              "bbr3: [bbr_parameters.md](bbr_parameters.md).", "", "| algorithm | parameter | values |", "|---|---|---|"]  # fmt: skip
+    lines += [f"| `{cca}` | `{name}` | {kind} |" for cca, kinds in PARAMETERS.items() for name, kind in kinds.items()]
+    lines += ["", f"`beta` of cubic below {FRIENDLY_BETA_MIN} needs `tcp_friendliness: off`."]
     lines += ["", "## What needs what", "Without its partner a field has no effect: it is refused where it has none at any point of the scenario, and noted by `check` "
               "where it has none at some points of a sweep.", ""]  # fmt: skip
     lines += ["| field | has an effect with | otherwise |", "|---|---|---|"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
 import os
 import re
@@ -26,6 +27,7 @@ from bbrlab.cli.commands import app
 from bbrlab.kernel import built, sources
 from bbrlab.kernel.built import Kernel, get_kernel
 from bbrlab.kernel.built_with import compiler
+from bbrlab.run import compatibility
 from bbrlab.scenario.load import load_scenario
 from docs._make import reference
 
@@ -135,11 +137,22 @@ def test_check_knows_the_kernels_parameters(tmp_path, monkeypatch):
     file.write_text(ONE_FLOW % "bbr1" + "trials: 1\n")
     assert json_of("check", file)[0]["notes"] == []
     file.write_text((ONE_FLOW % "bbr3").replace("{cca: bbr1}", "{cca: bbr1, params: {nosuch: 1}}"))
+    monkeypatch.setattr(compatibility, "get_kernel", lambda name: kernel)
+    with pytest.raises(UserError) as refused:
+        invoke("check", file)
+    assert str(refused.value) == (
+        f"{file}: flows.0.params.nosuch: bbr1 has no parameter 'nosuch' (it has: up_pacing_gain_percent, down_pacing_gain_percent, "
+        "policer_detection, gain)"
+    )
+    monkeypatch.setattr(
+        compatibility, "get_kernel", lambda name: dataclasses.replace(kernel, parameters={"bbr": ["nosuch"]})
+    )
     (note,) = json_of("check", file)[0]["notes"]
     assert note == (
-        "does not run with the default kernel: mine: params: bbr1 has no parameter 'nosuch' in kernel lab-6.12 (it has: gain)"
+        "does not run with the default kernel: mine: flows.0.params.nosuch: bbr1 has no parameter 'nosuch' in kernel lab-6.12 (it "
+        "has: gain)"
     )
-    file.write_text((ONE_FLOW % "reno").replace("{cca: bbr1}", "{cca: bbr1, params: {nosuch: 1}}"))
+    file.write_text(ONE_FLOW % "aimd, params: {nosuch: 1}")
     assert json_of("check", file)[0]["notes"] == [
         "the flows' params are checked when they run: an algorithm is one of your own"
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,31 @@ def test_a_guests_processes_are_traced_only_by_kernels_that_have_nothing_else(tm
     job = process.Job(scratch=tmp_path, seed=1, memory_bytes=1 << 30, arguments=[], log=tmp_path / "log")
     argv = uml.command(dataclasses.replace(get_kernel(), release=release), job)
     assert (uml.SECCOMP in argv) == by_seccomp
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        (
+            "Booting kernel: `maybe' invalid for parameter `tcp_aimd.keep_permille'; sleep 60",
+            r"params\.keep_permille = maybe: the kernel refused it: .*invalid for parameter `tcp_aimd\.keep_permille'.*; its log is .*log",
+        ),
+        (
+            "bbrlab failed the kernel refused the parameters of aimd: unknown value, or out of range",
+            r"refused the parameters of aimd: unknown value, or out of range \(params: keep_permille=5000\); its log is .*log",
+        ),
+    ],
+)
+def test_a_parameter_that_the_kernel_refuses_is_named(tmp_path, printed, said):
+    """An own algorithm's; after a value of the wrong type the kernel starts no program, and would only be silent."""
+    words, _, then = printed.partition("; ")
+    arguments = ["tcp_aimd.keep_permille=5000", "tcp_ack_records.kept=1"]
+    job = process.Job(tmp_path, 1, 1 << 30, arguments, tmp_path / "log")
+    began = time.monotonic()
+    with pytest.raises(process.GuestFailed, match=said):
+        process.run(job, ["/bin/sh", "-c", f'echo "$0"; {then or ":"}', words])
+    assert time.monotonic() - began < 50
+    assert words in (tmp_path / "log").read_text()
 
 
 def uml_that_reads_everything(job):

@@ -576,7 +576,11 @@ def test_policer_detection_is_a_parameter(run_scenario):
         ("bbr2", {"up_pacing_gain_percent": 30000}, "refused the parameters of"),
         ("bbr2", {"down_pacing_gain_percent": 0}, "refused the parameters of"),
         ("bbr3", {"probe_rtt_interval_ms": 100}, "refused the parameters of"),
-        ("bbr1", {"up_pacing_gain_percent": 400}, "refused the parameters of"),
+        (
+            "bbr1",
+            {"up_pacing_gain_percent": 400},
+            "up_pacing_gain_percent = 400: must be a whole number from 10 to 399",
+        ),
     ],
 )
 def test_impossible_parameters_are_refused(run_scenario, cca, params, message):

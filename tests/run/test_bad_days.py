@@ -438,7 +438,7 @@ def content_of(folder: Path) -> dict[str, str]:
     ("argv", "words"),
     [
         (["--kernel", "nosuch"], "--kernel nosuch"),
-        (["--set", "flows.0.params={nosuch: 1}"], "no parameter 'nosuch'"),
+        (["--set", "flows.0.params={nosuch: 1}"], "flows.0.params.nosuch: cubic has no parameter 'nosuch' in kernel"),
         (["--trace-acks", "--trace-changes"], "--trace-acks and --trace-changes: give one of them"),
         (
             ["--trace-acks", "--sender-kernel", "0=lab-6.1-qemu"],

@@ -137,11 +137,29 @@ def test_every_shipped_scenario_is_valid(path):
         ),
         ({"flows": [{"cca": "cubic", "start_s": 50}]}, ["flows.0.start_s", "50", "end of the run"]),
         (
-            {"flows": [{"cca": "cubic", "params": {"beta": 1}}, {"cca": "cubic", "params": {"beta": 2}}]},
+            {"flows": [{"cca": "cubic", "params": {"beta": 700}}, {"cca": "cubic", "params": {"beta": 717}}]},
             ["flows.1.params", "whole kernel"],
         ),
         ({"flows": [{"cca": "cubic", "params": {"beta": "1 init=/bin/sh"}}]}, ["flows.0", "beta", "not a plain value"]),
         ({"flows": [{"cca": "bbr3", "params": {"ecn": "on"}}]}, ["flows.0.params.ecn", "no effect", "hosts.ecn: on"]),
+        *[
+            ({"flows": [{"cca": cca, "params": {name: value}}]}, ["flows.0.params", f"{name} = {word}: must be {kind}"])
+            for cca, name, value, word, kind in (
+                ("cubic", "beta", 0, 0, "a whole number from 1 to 1023"),
+                ("cubic", "beta", 1024, 1024, "a whole number from 1 to 1023"),
+                ("cubic", "beta", 0.7, 0.7, "a whole number from 1 to 1023"),
+                ("cubic", "beta", True, "on", "a whole number from 1 to 1023"),
+                ("cubic", "beta", 204, 204, "from 205 to 1023, or tcp_friendliness off"),
+                ("cubic", "bic_scale", 0, 0, "a whole number from 1 to 214748364"),
+                ("cubic", "hystart", "maybe", "maybe", "on or off"),
+                ("cubic", "hystart", 2, 2, "on or off"),
+                ("dctcp", "dctcp_shift_g", 11, 11, "a whole number from 0 to 10"),
+                ("dctcp", "dctcp_alpha_on_init", 1025, 1025, "a whole number from 0 to 1024"),
+                ("bbr1", "up_pacing_gain_percent", 9, 9, "a whole number from 10 to 399"),
+                ("bbr1", "down_pacing_gain_percent", 400, 400, "a whole number from 10 to 399"),
+                ("bbr1", "policer_detection", "maybe", "maybe", "on or off"),
+            )
+        ],
         ({"duration_s": float("inf")}, ["duration_s"]),
         ({"network__rate_mbit": float("nan")}, ["network.rate_mbit", "finite"]),
         ({"network__loss": float("nan")}, ["network.loss", "finite"]),
@@ -184,6 +202,22 @@ def test_bare_on_and_off_are_words_for_the_modules_ecn(tmp_path):
         path = tmp_path / f"{bare}.yaml"
         path.write_text(text + f"flows: [{{cca: bbr3, params: {{ecn: {bare}}}}}, {{cca: cubic}}]\n")
         assert load_scenario(path, {}).flows[0].params == {"ecn": bare}
+
+
+@pytest.mark.parametrize(
+    ("cca", "written", "kept"),
+    [
+        ("cubic", {"hystart": False, "fast_convergence": "on"}, {"hystart": 0, "fast_convergence": 1}),
+        ("cubic", {"beta": 1, "tcp_friendliness": False}, {"beta": 1, "tcp_friendliness": 0}),
+        ("cubic", {"beta": 1023, "of_another_kernel": "x"}, {"beta": 1023, "of_another_kernel": "x"}),
+        ("bbr1", {"policer_detection": False}, {"policer_detection": False}),
+        ("dctcp", {"dctcp_shift_g": 0, "dctcp_alpha_on_init": 1024}, {"dctcp_shift_g": 0, "dctcp_alpha_on_init": 1024}),
+        ("bbr3", {"headroom": "off"}, {"headroom": "off"}),
+    ],
+)
+def test_switches_are_as_the_kernel_takes_them_and_ends_are_valid(cca, written, kept):
+    (flow,) = validate(scenario_dict(flows=[{"cca": cca, "params": written}]), "s").flows
+    assert json.dumps(flow.params) == json.dumps(kept)
 
 
 def test_every_error_of_a_file_is_told_at_once():

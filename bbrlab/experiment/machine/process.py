@@ -41,6 +41,10 @@ KILLED = (
 MOUNT, LOADER = Path("/usr/bin/mount"), "/lib64/ld-linux-x86-64.so.2"
 # What UML says when the terminals of this machine, which it would try and needs not, are refused to it.
 NO_TERMINALS = "check_one_sigio failed, errno = 13"
+# What the kernel says of a value that its module does not take. It then reads no more of its command line, and so never starts
+# the guest's first program.
+REFUSED = re.compile(r"`(.*)' (?:invalid|too large) for parameter `tcp_(\w+)\.(\w+)'")
+REFUSED_BY_MODULE = re.compile(r"the kernel refused the parameters of ([\w, ]+): unknown value, or out of range")
 SIGNS_OF_TIME = ("start", "at")  # said when the experiment starts, and every second of it
 PROGRESS = re.compile(r"^bbrlab (\w+)(?: (.*))?$")
 _libc = ctypes.CDLL(None)
@@ -213,6 +217,14 @@ class _Silence:
         return self.counted_s
 
 
+def _given(failed: str, arguments: list[str]) -> str:
+    """The parameters that were given to algorithms whose modules refused them."""
+    refused = REFUSED_BY_MODULE.search(failed)
+    modules = tuple(f"tcp_{name}." for name in refused[1].split(", ")) if refused else ()
+    given = [argument.partition(".")[2] for argument in arguments if argument.startswith(modules)]
+    return f" (params: {', '.join(given)})" if given else ""
+
+
 def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, job: Job, parent: int) -> None:
     """Read the console until the guest ends; keep all but the heartbeats. GuestFailed if it ends badly or hangs."""
     failed, finished, virtual, pending = None, False, None, b""
@@ -238,6 +250,13 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
             elif line != NO_TERMINALS:
                 kept.write(line + "\n")
             failed = text if verb == "failed" else failed
+            if refused := None if match else REFUSED.search(line):
+                kept.flush()
+                value, module, name = refused.groups()
+                raise GuestFailed(
+                    f'params.{name} = {value}: the kernel refused it: "{refused[0]}"; give a value of the type that {module} has for '
+                    f"it (module_param in its C file); its log is {job.log}"
+                )
             if OUT_OF_MEMORY in line:
                 kept.flush()
                 raise GuestFailed(f"the guest's {job.memory_bytes >> 20} MiB of memory did not suffice; its log is {job.log}")  # fmt: skip
@@ -262,7 +281,7 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
         time.sleep(POLL_S)
     kept.flush()
     if failed:
-        raise GuestFailed(f"the guest gave up: {failed}; its log is {job.log}")
+        raise GuestFailed(f"the guest gave up: {failed}{_given(failed, job.arguments)}; its log is {job.log}")
     if not finished:
         code = process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
