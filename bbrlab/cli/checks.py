@@ -117,16 +117,18 @@ def _checked(path: Path) -> dict[str, Any]:
     kind = _kind_of(path)
     result: dict[str, Any] = {"file": path, "kind": kind}
     if kind == "scenario":
+        from bbrlab.experiment.plan import check_room
         from bbrlab.results.config import load_config
         from bbrlab.results.figures import check_names
         from bbrlab.run.compatibility import check_names as check_parameter_names
         from bbrlab.scenario.load import at_scale, load_points, points_of
-        from bbrlab.scenario.needs import without_effect
-        from bbrlab.scenario.windows import partly_there
+        from bbrlab.scenario.notes import notes_of
 
         loaded, points = load_points(path)
         check_parameter_names(points, str(path))
         _read_traffic(points)
+        for point in points:
+            check_room(point.scenario)
         if loaded.scales:
             check_names(loaded, load_config(), path)
         for scale in loaded.scales:
@@ -135,7 +137,7 @@ def _checked(path: Path) -> dict[str, Any]:
                 points_of(scaled, f"{path} (at scale {scale})")
         id = loaded.name if loaded.paper == "none" else f"{loaded.paper}/{loaded.name}"
         return result | {"id": id, "paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
-                        "duration_s": loaded.duration_s, "notes": [*without_effect(points), *partly_there(points), *_about_parameters(points)]}  # fmt: skip
+                        "duration_s": loaded.duration_s, "notes": [*notes_of(points), *_about_parameters(points)]}  # fmt: skip
     if kind == "rubric":
         from bbrlab_apps.grading.load import load_rubric
 

@@ -79,8 +79,7 @@ def run(
     from bbrlab.run.output import check_apart
     from bbrlab.run.run import run_point
     from bbrlab.scenario.load import base_point, load_scenario
-    from bbrlab.scenario.needs import without_effect
-    from bbrlab.scenario.windows import partly_there
+    from bbrlab.scenario.notes import notes_of
 
     if backend not in BACKENDS:
         raise UserError(f"--backend {backend}: no such backend; use one of {', '.join(BACKENDS)}")
@@ -98,7 +97,7 @@ def run(
         ]
         typer.echo(f"{loaded.name} has {' x '.join(axes)}; this runs the file's own values. "
                    f"Choose others with --set and --case, or run them all with {all_points_with(scenario)}.", err=as_json)  # fmt: skip
-    for note in [] if quiet else [*without_effect([point]), *partly_there([point])]:
+    for note in [] if quiet else notes_of([point]):
         typer.echo(f"note: {note}", err=as_json)
     with _progress(point.scenario.duration_s, quiet, as_json) as report:
         summary = run_point(point, seed, out, kernel_name=kernel, sources=sources, backend=backend, watchdog_s=watchdog_s,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bbrlab.base.errors import UserError
 from bbrlab.experiment.plan_types import Direction, HostPlan, Side
 from bbrlab.scenario.rates import highest_mbit
 from bbrlab.scenario.schema import Flow, Scenario
@@ -72,6 +73,7 @@ class Hosts:
         self._senders: dict[tuple[Direction, float, bool, bool, int, int, str | None, range], HostPlan] = {}
         self._receivers: dict[tuple[Direction, range], HostPlan] = {}
         self._ways: dict[str, tuple[Direction, range]] = {}
+        self._of_address: dict[str, str] = {}  # the name of each one's host
         self._loss_first = has_loss(scenario) and scenario.network.loss_place == "before"
         path = scenario.network.data_path
         self.data_delay_ms = path.delay_ms if path else 0.0  # the part of each RTT that delays data
@@ -86,11 +88,18 @@ class Hosts:
     def _add(
         self, letter: str, net: int, number: int, side: Side, switch: str, *, sends: bool, receives: bool
     ) -> HostPlan:
+        """UserError if the addresses of a side are all taken."""
+        name, ip = f"{letter}{number}", self._address(net * 16 + number // 250, number % 250 + 1)
+        if (other := self._of_address.setdefault(ip, name)) != name or net * 16 + number // 250 > 255:
+            raise UserError(
+                f"{self.scenario.name}: flows: host {name} would have the address {ip}, which is {f'that of {other}' if other != name else 'none'}: at most "
+                f"{number - 1} hosts can be on one side, one for each RTT of each group (choose fewer flows with RTTs of their own)"
+            )
         spec: HostPlan = {
-            "name": f"{letter}{number}",
+            "name": name,
             "side": side,
             "switch": switch,
-            "ip": self._address(net * 16 + number // 250, number % 250 + 1),
+            "ip": ip,
             "sends": sends,
             "receives": receives,
             "delay_us": 0.0,

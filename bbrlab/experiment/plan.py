@@ -133,6 +133,12 @@ def make_plan(
     return Plan(content, flows, arguments, _workloads(scenario, seed), {entry["file"]: times for entry, times in timed})
 
 
+def check_room(scenario: Scenario) -> None:
+    """UserError if a run would need more addresses or ports than there are: make_plan() without a kernel."""
+    hosts = Hosts(scenario, draw_added_rtts(scenario, 1))
+    plan_traffic(scenario, hosts, draw_base_rtts(scenario, 1), [flow.cca for flow in scenario.flows], "")
+
+
 def _parameters(
     scenario: Scenario, ccas: Mapping[str, str], modules: Mapping[str, str]
 ) -> tuple[list[str], list[ParameterSetPlan], list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bbrlab.base.errors import UserError
 from bbrlab.experiment.hosts import Hosts
 from bbrlab.experiment.links import NS
 from bbrlab.experiment.plan_types import ShortFlowsPlan, TransferPlan
@@ -11,6 +12,7 @@ from bbrlab.scenario.schema import MAX_STREAMS, Flow, Scenario
 
 FIRST_PORT = 5201  # iperf3's own
 SHORT_FLOWS_PORT = 6201
+LAST_PORT = 65_535
 # So much may lie unread at the receivers; each is woken for its part of it, within bounds.
 RECEIVE_LOWAT_TOTAL_BYTES = 4 << 20
 RECEIVE_LOWAT_BOUNDS_BYTES = (64 << 10, 512 << 10)
@@ -31,7 +33,7 @@ class FlowPlan:
 def plan_traffic(
     scenario: Scenario, hosts: Hosts, rtts_ms: list[list[float]], names: list[str], together: str
 ) -> tuple[list[TransferPlan], list[FlowPlan], list[ShortFlowsPlan]]:
-    """The iperf3 pairs, every long flow in order, and an entry for each group of short flows.
+    """The iperf3 pairs, every long flow in order, and an entry for each group of short flows. UserError for more than there are ports.
 
     Args:
         rtts_ms: base RTT of each flow of each group.
@@ -56,6 +58,7 @@ def plan_traffic(
             transfers.append(transfer)
             flows += [FlowPlan(first + i, g, number, k, rtt_ms) for k, i in enumerate(members)]
         first += flow.count
+    _check_ports(scenario.name, transfers, short_flows)
     return transfers, sorted(flows, key=lambda f: f.flow), short_flows
 
 
@@ -93,6 +96,22 @@ def _short_flows(hosts: Hosts, group: int, flow: Flow, rtt_ms: float, cca: str) 
         "rtt_ms": rtt_ms,
         "workload": f"short-{group}.csv",
     }
+
+
+def _check_ports(name: str, transfers: list[TransferPlan], short_flows: list[ShortFlowsPlan]) -> None:
+    groups = {(entry["server"], entry["port"]): entry["group"] for entry in short_flows}
+    for number, transfer in enumerate(transfers):
+        server, port = transfer["server"], transfer["port"]
+        if (group := groups.get((server, port))) is not None:
+            why = f"{server}:{port}, where the short flows of group {group} arrive"
+        elif port > LAST_PORT:
+            why = f"port {port}, and the last is {LAST_PORT}"
+        else:
+            continue
+        raise UserError(
+            f"{name}: flows: {len(transfers)} iperf3 servers, of which number {number + 1} would listen on {why}: at most {number} are "
+            f"possible, one for each flow with bytes, or for up to {MAX_STREAMS} others of a group and RTT (choose fewer flows)"
+        )
 
 
 def _members(flow: Flow, rtts_ms: list[float]) -> list[list[int]]:

@@ -84,13 +84,17 @@ def check_trace(kernel: Kernel) -> None:
 def asks_for_l4s(scenario: Scenario) -> str:
     """The first field of a scenario that needs a kernel with L4S, and its value; empty if there is none."""
     network = scenario.network
-    values = {
-        "network.qdisc.kind": network.qdisc.kind,
-        "hosts.ecn": scenario.hosts.ecn,
-        "network.qdisc.l4s_of": network.qdisc.l4s_of,  # of fq_codel: elsewhere nobody sends ECT(1)
+    qdiscs = {
+        "network.qdisc": network.qdisc,
+        "network.reverse.qdisc": network.reverse.qdisc if network.reverse else None,
     }
-    if network.reverse is not None:
-        values["network.reverse.qdisc.kind"] = network.reverse.qdisc.kind
+    qdiscs |= {f"network.links.{i}.qdisc": link.qdisc for i, link in enumerate(network.links or ())}
+    values: dict[str, str | None] = {}
+    for at, qdisc in qdiscs.items():
+        if qdisc is not None:
+            # ect1 of fq_codel: elsewhere nobody sends ECT(1)
+            values |= {f"{at}.kind": qdisc.kind, f"{at}.l4s_of": qdisc.l4s_of}
+    values["hosts.ecn"] = scenario.hosts.ecn
     return next((f"{field} {value}" for field, value in values.items() if value in ("dualpi2", "accurate", "ect1")), "")
 
 

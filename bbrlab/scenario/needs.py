@@ -8,10 +8,12 @@ can be read.
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from bbrlab.base.algorithms import KNOWN
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import Lines
@@ -39,18 +41,66 @@ def _sends_ect(flow: Flow) -> bool:
     return flow.cca not in PARAMETER_SETS or "profile" in flow.params or flow.params.get("ecn", "off") != "off"
 
 
+def _acks_may_be_marked(flow: Flow, s: Scenario) -> bool:
+    """Linux's DCTCP, which iperf3 has at both ends, sends ECT on all packets; with AccECN and of one's own algorithms they may have it."""
+    dctcp = flow.cca == "dctcp" and flow.traffic is None
+    return dctcp or flow.cca not in KNOWN or (flow.ecn or s.hosts.ecn) == "accurate"
+
+
+TURNED: dict[str, Literal["forward", "reverse"]] = {"forward": "reverse", "reverse": "forward"}
+
+
+def _queues(s: Scenario) -> list[Scenario]:
+    """The scenario as each queue meets it: its link is the only one, and has the flows whose data crosses it, as those that go
+    forward, and those whose ACKs do, as those that go in reverse."""
+    if s.network.links is not None:
+        return [_of_one(s, i) for i in range(len(s.network.links))]
+    forward = [s] if _goes_forward(s) else []
+    return forward + ([_turned(s)] if s.network.reverse or any(f.direction == "reverse" for f in s.flows) else [])
+
+
+def _goes_forward(s: Scenario) -> bool:
+    return any(flow.direction == "forward" for flow in s.flows)
+
+
+def _of_one(s: Scenario, number: int) -> Scenario:
+    crossing = [flow for flow in s.flows if number in s.path_of(flow)]
+    return s.of_link(number).model_copy(update={"flows": crossing})
+
+
+def _turned(s: Scenario) -> Scenario:
+    turned = [flow.model_copy(update={"direction": TURNED[flow.direction]}) for flow in s.flows]
+    return s.towards("reverse").model_copy(update={"flows": turned})
+
+
 def _no_ect(s: Scenario, place: Place) -> str:
+    """Of one queue, as _queues() has it."""
     if s.hosts.ecn == "off":
         return "the hosts do not negotiate ECN (set hosts.ecn: on)"
-    if not any(_sends_ect(flow) and flow.ecn != "off" for flow in s.flows):
-        if any(flow.ecn == "off" and _sends_ect(flow) for flow in s.flows):
-            return "no group asks for ECN (leave out flows.0.ecn: off)"
-        return "no flow's packets may be marked: bbr2 and bbr3 use ECN only with their parameter ecn (set flows.0.params.ecn: on)"
+    able = [flow for flow in s.flows if _sends_ect(flow)]
+    asking = [flow for flow in able if flow.ecn != "off"]
+    if able and not asking:
+        return "no group asks for ECN (leave out flows.0.ecn: off)"
+    if s.flows and not able:
+        return "no flow's packets may be marked: bbr2 and bbr3 use ECN only with their parameter ecn (set params.ecn: on of a group that crosses the queue)"
+    if not s.flows:
+        return "no flow crosses the queue (leave it out)"
+    if not any(flow.direction == "forward" or _acks_may_be_marked(flow, s) for flow in asking):
+        return (
+            "only ACKs cross the queue, which may be marked of dctcp or with hosts.ecn: accurate alone (leave it out)"
+        )
     return ""
 
 
+def _no_acks(s: Scenario, place: Place) -> str:
+    if any(flow.direction == "reverse" for flow in s.flows):
+        return ""
+    return "only data crosses the queue (set it in network.reverse.qdisc, or leave it out)"
+
+
 def _no_marks(s: Scenario, place: Place) -> str:
-    if not _marks(s):
+    marking = [queue for queue in _queues(s) if _marks_packets(queue.network.qdisc)]
+    if not marking:
         ways = {
             "red": "set network.qdisc.ecn: true",
             "codel": "set network.qdisc.ecn: true",
@@ -60,11 +110,8 @@ def _no_marks(s: Scenario, place: Place) -> str:
         }
         how = ways.get(s.network.qdisc.kind, "choose another network.qdisc.kind, such as codel with ecn: true")
         return f"the queue marks no packets: it is {s.network.qdisc.kind} ({how}, or leave hosts.ecn out)"
-    return _no_ect(s, place)
-
-
-def _marks(s: Scenario) -> bool:
-    return any(_marks_packets(link.qdisc) for link in s.network.bottlenecks)
+    whys = [_no_ect(queue, place) for queue in marking]
+    return "" if "" in whys else whys[0]
 
 
 def _marks_packets(qdisc: Qdisc) -> Any:
@@ -123,8 +170,10 @@ def _ce_threshold(s: Scenario, place: Place) -> str:
     return beyond or _no_ect(s, place)
 
 
-def _no_threshold(s: Scenario, place: Place) -> str:
+def _nobodys_packets(s: Scenario, place: Place) -> str:
     if s.network.qdisc.ce_threshold_ms is not None:
+        if s.network.qdisc.l4s_of == "ect1" and all(flow.cca in KNOWN for flow in s.flows):
+            return "no flow that crosses the queue sends ECT(1) (leave it out, or see docs/howto/l4s.md for a flow that does)"
         return ""
     return "fq_codel tells packets of scalable flows apart by its threshold only (set network.qdisc.ce_threshold_ms)"
 
@@ -149,7 +198,7 @@ def _less_than_a_frame(s: Scenario, place: Place) -> str:
 
 
 def _nobodys_rtt(s: Scenario, place: Place) -> str:
-    if any(link.buffer.bdp is not None for link in s.network.bottlenecks) or any(
+    if any(queue.network.buffer.bdp is not None for queue in _queues(s)) or any(
         flow.has_networks_rtt for flow in s.flows
     ):
         return ""
@@ -167,10 +216,16 @@ def _no_loss(s: Scenario, place: Place) -> str:
     return "" if lost else "nothing is lost at random (set network.loss, or the loss of a change)"
 
 
+def _highest_mbit(s: Scenario) -> float:
+    """Of all bottlenecks that data crosses; what a grant lets through leaves at once."""
+    crossed = [queue.network for queue in _queues(s) if _goes_forward(queue)]
+    return max(math.inf if network.grants_ms else highest_mbit(network) for network in crossed)
+
+
 def _never_policed(s: Scenario, place: Place) -> str:
     """Behind the bottleneck no more comes than its rate, but for a packet; before it senders may send bursts at any rate."""
     policer = s.network.policer
-    most = max([s.network.rate_mbit, *(c.rate_mbit for c in s.network.changes if c.rate_mbit)])
+    most = _highest_mbit(s)
     if policer is None or policer.place == "before" or policer.rate_mbit < most:
         return ""
     return f"the bottleneck before it carries {most:g} Mbit/s at most (set it below, or network.policer.place: before)"
@@ -187,7 +242,7 @@ def _overtakes_nobody(within_ms: Callable[[Scenario], float]) -> Callable[[Scena
     """Behind the bottleneck full packets follow each other by a packet's time or more."""
 
     def without(s: Scenario, place: Place) -> str:
-        mbit = highest_mbit(s.network)
+        mbit = _highest_mbit(s)
         packet_ms = s.network.frame_bytes * 8e-3 / mbit
         if within_ms(s) > packet_ms or s.hosts.segmentation == "router":  # which sends those of a segment together
             return ""
@@ -221,6 +276,8 @@ def _changes_nothing(name: str) -> Callable[[Scenario, Place], str]:
         (own,) = place
         if name == "rtt_ms" and not any(flow.has_networks_rtt for flow in s.flows):
             return "every flow has an RTT of its own (flows[].rtt_ms or rtts_ms), which stays; leave those out, or the change"
+        if name == "rate_mbit" and s.network.reverse and (why := _nothing_forward(s, place)):
+            return why
         before = getattr(s.network, name)
         for i, change in _in_order(s):
             value = getattr(change, name)
@@ -290,6 +347,12 @@ def _links_own(name: str) -> Callable[[Scenario, Place], str]:
     )
 
 
+def _nothing_forward(s: Scenario, place: Place) -> str:
+    """With a link of its own against the flows the bottleneck itself is there for flows that go forward."""
+    how = "leave it out, or give network.reverse what you mean"
+    return "" if _goes_forward(s) else f"no flow goes forward through the bottleneck ({how})"
+
+
 def _not_crossed(s: Scenario, place: Place) -> str:
     crossed = any(place[0] in s.path_of(flow) for flow in s.flows)
     return "" if crossed else "no flow crosses it (leave it out, or set flows.0.links so that it does)"
@@ -303,18 +366,21 @@ def _change(name: str) -> Callable[[Scenario, Place], Any]:
     return lambda s, place: getattr(s.network.changes[place[0]], name) is not None
 
 
-ECN = "hosts.ecn: on, and a flow whose packets may be marked"
+ECN = "hosts.ecn: on, and a flow whose packets may be marked, and cross the queue"
 NEEDS = (
     Need("network.rate_mbit", "with links: one without a rate of its own", _every_link_has("rate_mbit"), _links_own("rate_mbit")),
     Need("network.buffer", "with links: one without a buffer of its own", _every_link_has("buffer"), _links_own("buffer")),
     Need("network.qdisc", "with links: one without a qdisc of its own",
          lambda s, p: s.network.qdisc != Qdisc() and _every_link_has("qdisc")(s, p), _links_own("qdisc")),
+    Need("network.qdisc", "with reverse: a flow that goes forward", lambda s, p: s.network.qdisc != Qdisc() and s.network.reverse, _nothing_forward),
+    Need("network.trace", "with reverse: a flow that goes forward", lambda s, p: s.network.trace and s.network.reverse, _nothing_forward),
     Need("network.links.*", "a flow that crosses it", lambda s, p: True, _not_crossed),
     Need("network.rtt_ms", "where points differ in it: a flow with the network's RTT, or a buffer in BDP", lambda s, p: True, _nobodys_rtt, if_varied=True),
     Need("network.buffer.bdp", "a path of which it is a frame or more", lambda s, p: s.network.buffer.bdp is not None, _less_than_a_frame, only_noted=True),
     Need("network.qdisc.target_ms", "codel, pie: a full buffer in which packets wait longer", _target, _waits_less("target_ms"), only_noted=True),
     Need("network.qdisc.ecn", ECN, _ecn_given, _no_ect),
-    Need("network.qdisc.l4s_of", "fq_codel: network.qdisc.ce_threshold_ms", lambda s, p: s.network.qdisc.kind == "fq_codel" and s.network.qdisc.l4s_of, _no_threshold),
+    Need("network.qdisc.l4s_of", "fq_codel: network.qdisc.ce_threshold_ms; ect1: a flow that sends ECT(1)", lambda s, p: s.network.qdisc.kind == "fq_codel" and s.network.qdisc.l4s_of, _nobodys_packets),
+    Need("network.qdisc.ack_filter", "ACKs that cross the queue", lambda s, p: s.network.qdisc.ack_filter not in (None, "off"), _no_acks),
     Need("network.qdisc.ce_threshold_ms", f"{ECN}; codel: a full buffer in which packets wait longer", _qdisc("ce_threshold_ms"), _ce_threshold),
     Need("network.qdisc.harddrop", f"network.qdisc.ecn: true, max_bytes within the buffer, {ECN}", _qdisc("harddrop"), _no_harddrop),
     Need(
@@ -371,14 +437,18 @@ NEEDS = (
 )  # fmt: skip
 
 
-def _of_links(need: Need) -> Need:
-    """The same of the network's queue where it is that of some of several links: it has an effect if it has one on any of them."""
+def _of_network(need: Need) -> Need:
+    """The same of the network's own queue: that of either direction, or of some of several links. It has an effect if it has one on any."""
 
     def without(s: Scenario, place: Place) -> str:
-        part = need.field.split(".")[1]
-        users = [i for i, link in enumerate(s.network.links or []) if getattr(link, part) is None]
-        whys = [need.without(s.of_link(i), place) for i in users]
-        return need.without(s, place) if s.network.links is None else "" if "" in whys else next(iter(whys), "")
+        links, part = s.network.links, need.field.split(".")[1]
+        users = _queues(s)
+        if links is not None:
+            users = [queue for queue, link in zip(users, links, strict=True) if getattr(link, part) is None]
+        elif s.network.reverse is not None:
+            users = [s] if _goes_forward(s) else []
+        whys = [need.without(queue, place) for queue in users]
+        return "" if "" in whys else next(iter(whys), "")  # a queue that is not there has a line of its own
 
     return need._replace(without=without)
 
@@ -391,19 +461,19 @@ def _of_one_link(need: Need) -> Need:
         return getattr((s.network.links or [])[place[0]], part) is not None and need.given(s.of_link(place[0]), [])
 
     def without(s: Scenario, place: Place) -> str:
-        return need.without(s.of_link(place[0]), [])
+        return need.without(_of_one(s, place[0]), [])
 
     return need._replace(field=need.field.replace("network.", "network.links.*.", 1), given=given, without=without)
 
 
 def _of_reverse(need: Need) -> Need:
-    """The same of the other direction's queue, where it has one of its own. ACKs are never marked, so its flows are all flows."""
+    """The same of the other direction's queue, where it has one of its own."""
 
     def given(s: Scenario, place: Place) -> Any:
         return s.network.reverse is not None and need.given(s.towards("reverse"), place)
 
     def without(s: Scenario, place: Place) -> str:
-        return need.without(s.towards("reverse"), place)
+        return need.without(_turned(s), place)
 
     field = need.field.replace("network.", "network.reverse.", 1)
     return need._replace(field=field, given=given, without=without)
@@ -412,7 +482,7 @@ def _of_reverse(need: Need) -> Need:
 OF_A_QUEUE = ("network.qdisc.", "network.buffer.")
 QUEUE_NEEDS = tuple(need for need in NEEDS if need.field.startswith(OF_A_QUEUE))
 ALL_NEEDS = (
-    *(_of_links(need) if need in QUEUE_NEEDS else need for need in NEEDS),
+    *(_of_network(need) if need in QUEUE_NEEDS else need for need in NEEDS),
     *map(_of_reverse, QUEUE_NEEDS),
     *map(_of_one_link, QUEUE_NEEDS),
 )

@@ -126,7 +126,12 @@ def _later(default: Any = None, *, description: str) -> Any:
 
 
 class Buffer(Strict):
-    """Bottleneck buffer: exactly one of BDP, bytes, packets (of 1514 bytes, or of network.mtu_bytes and 14)."""
+    """Bottleneck buffer: exactly one of BDP, bytes, packets (of 1514 bytes, or of network.mtu_bytes and 14).
+
+    fifo and red count bytes. The other queues count packets, of a buffer in BDP or bytes as many as full-size frames fit in it: of
+    ACKs and other small packets they hold far fewer bytes (of 90840 bytes 60 ACKs, 3960 bytes). cake counts the memory of as many frames.
+    fq holds up to 8 packets more.
+    """
 
     bdp: Positive | None = Field(None, description="multiples of rate_mbit x rtt_ms (mean of a range)")
     bytes: Annotated[int, Field(ge=FRAME_BYTES)] | None = Field(None, description="bytes, as tc counts them (L2)")
@@ -238,7 +243,7 @@ class Qdisc(Strict):
     )
     flow_limit_packets: Word | None = Field(None, description="fq: default: the whole buffer")
     rtt_ms: QueueMs | None = Field(None, description="cake: the RTT it is tuned for")
-    isolation: Literal["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"] | None = Field(None, description="cake: what is kept apart")  # fmt: skip
+    isolation: Literal["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"] | None = Field(None, description="cake: what is kept apart; default: triple-isolate. Flows of the same RTT share a sending host, but hosts.noise, on by default, gives each group an RTT, and so a host, of its own; all flows that go the same way share a receiving host")  # fmt: skip
     ack_filter: Annotated[Literal["off", "on", "aggressive"], Switch] | None = _later(
         description="cake: of a flow's ACKs that wait, drop those that a later one makes needless; aggressive: also if that loses a "
         "duplicate ACK; default: off"
@@ -846,7 +851,9 @@ class Flow(Strict):
     )
     stop_s: Positive | None = Field(None, description="default: the end of the run")
     bytes: Annotated[int, Field(gt=0, le=10**15)] | None = Field(
-        None, description="size of each flow; default: unlimited"
+        None,
+        description="size of each flow; default: unlimited. iperf3 sends equal blocks of at most 1 MiB, of whole bytes, so that up to a byte more for each is "
+        "sent (10485772 for 10485767)",
     )
     rtt_ms: RttValue | None = Field(None, description="default: network.rtt_ms")
     rtts_ms: Annotated[list[RttMs], Field(min_length=1, max_length=1000)] | None = _later(

@@ -22,17 +22,18 @@ LARGEST_FLIGHT_BYTES = 512 << 20
 
 def partly_there(points: Sequence[Point]) -> list[str]:
     """In words, each once: the groups that start or stop within ``window_s``, are not there in it at all, or whose data begins
-    near its start or later though they start before; where TCP's largest window keeps the link from being filled; and where no sample
-    lies between the window's edges.
+    near its start or later though they start before, or not before they stop; where TCP's largest window keeps the link from
+    being filled; and where no sample lies between the window's edges.
 
-    That may be meant. A flow of some ``bytes`` and short flows (``traffic``) have metrics of their own and are left out.
+    That may be meant. Flows of some ``bytes`` have metrics of their own, and only those are named that never send; short flows
+    (``traffic``) are left out.
     """
     found = (
         words(i, flow, point.scenario)
         for point in points
         for i, flow in enumerate(point.scenario.flows)
-        if flow.bytes is None and flow.traffic is None
-        for words in (_words, _late, _too_long)
+        if flow.traffic is None
+        for words in ((_words, _late, _too_long) if flow.bytes is None else (_never,))
     )
     return list(
         dict.fromkeys(words for words in (*found, *(_few_samples(point.scenario) for point in points)) if words)
@@ -51,7 +52,7 @@ def _few_samples(scenario: Scenario) -> str:
 
 
 def first_data_s(flow: Flow, scenario: Scenario) -> float:
-    """When the last of a group's flows of unlimited size sends its first data, in s from the start of the run: by the base RTT,
+    """When the last of a group's flows sends its first data, in s from the start of the run: by the base RTT,
     where no queue delays the packets that open its connections and none of them is lost."""
     rtt_ms, streams = _slowest(flow, scenario)
     return flow.start_s + (CONTROL_RTTS + (1 if flow.start == "together" else streams)) * rtt_ms * 1e-3
@@ -64,8 +65,9 @@ def _slowest(flow: Flow, scenario: Scenario) -> tuple[float, int]:
 
 
 def _slowest_without_links(flow: Flow, scenario: Scenario) -> tuple[float, int]:
+    most = 1 if flow.bytes is not None else MAX_STREAMS
     if flow.rtts_ms is not None:
-        sizes = {rtt_ms: min(flow.rtts_ms.count(rtt_ms), MAX_STREAMS) for rtt_ms in flow.rtts_ms}
+        sizes = {rtt_ms: min(flow.rtts_ms.count(rtt_ms), most) for rtt_ms in flow.rtts_ms}
         return max(sizes.items(), key=lambda item: (CONTROL_RTTS + item[1]) * item[0])
     value = flow.rtt_ms
     if value is None:
@@ -74,7 +76,7 @@ def _slowest_without_links(flow: Flow, scenario: Scenario) -> tuple[float, int]:
     if isinstance(value, list):
         return value[1], 1  # drawn, so that each flow has one of its own
     assert value is not None
-    return value, min(flow.count, MAX_STREAMS)
+    return value, min(flow.count, most)
 
 
 def _words(i: int, flow: Flow, scenario: Scenario) -> str:
@@ -94,31 +96,45 @@ def _words(i: int, flow: Flow, scenario: Scenario) -> str:
 
 def _late(i: int, flow: Flow, scenario: Scenario) -> str:
     low_s, high_s = scenario.window_s
-    first_s = first_data_s(flow, scenario)
-    takes_s, before_s = first_s - flow.start_s, low_s - flow.start_s
+    takes_s, before_s = first_data_s(flow, scenario) - flow.start_s, low_s - flow.start_s
     there_s = min(_stop_s(flow, scenario), high_s) - max(flow.start_s, low_s)
-    if there_s <= 0 or takes_s <= (LARGE_PART_BEFORE * before_s if before_s > 0 else LARGE_PART_WITHIN * there_s):
+    if (never := _never(i, flow, scenario)) or there_s <= 0:
+        return never
+    if takes_s <= (LARGE_PART_BEFORE * before_s if before_s > 0 else LARGE_PART_WITHIN * there_s):
         return ""
+    return _begins(i, flow, scenario, f"for window_s [{low_s:g}, {high_s:g}]", "a later window_s")
+
+
+def _never(i: int, flow: Flow, scenario: Scenario) -> str:
+    stop_s = _stop_s(flow, scenario)
+    if first_data_s(flow, scenario) < stop_s:
+        return ""
+    ends, later = ("stops", "stop_s") if flow.stop_s is not None else ("the run ends", "duration_s")
+    return _begins(i, flow, scenario, f"and {ends} at {stop_s:g} s, so that it may never send", f"a later {later}")
+
+
+def _begins(i: int, flow: Flow, scenario: Scenario, but: str, remedy: str) -> str:
+    first_s = first_data_s(flow, scenario)
     rtt_ms, streams = _slowest(flow, scenario)
     in_turn = streams > 1 and flow.start == "in-turn"
     what = f"{streams} connections one after another" if in_turn else "its connections"
-    remedy = "start: together, " if in_turn else ""
     return (
-        f"flows.{i} ({flow.cca}) starts at {flow.start_s:g} s, but sends no data before about {first_s:.3g} s, for window_s "
-        f"[{low_s:g}, {high_s:g}]: iperf3 first opens {what}, which takes {takes_s * 1e3 / rtt_ms:.0f} round trips of "
-        f"{rtt_ms:g} ms (choose {remedy}a later window_s or an earlier start_s, if that is not meant)"
+        f"flows.{i} ({flow.cca}) starts at {flow.start_s:g} s, but sends no data before about {first_s:.3g} s, {but}: "
+        f"iperf3 first opens {what}, which takes {(first_s - flow.start_s) * 1e3 / rtt_ms:.0f} round trips of "
+        f"{rtt_ms:g} ms (choose {'start: together, ' if in_turn else ''}{remedy} or an earlier start_s, if that is not meant)"
     )
 
 
 def _too_long(i: int, flow: Flow, scenario: Scenario) -> str:
     rtt_ms = _slowest(flow, scenario)[0]
-    rate_mbit = min(link.rate_mbit for link in scenario.links_of(flow))
+    rate_mbit = min(link.rate_mbit for link in scenario.towards(flow.direction).links_of(flow))
+    at = "network.rate_mbit" if flow.direction == "forward" else "the bottleneck's"
     bdp_bytes = rate_mbit * 1e6 / 8 * rtt_ms * 1e-3
     flows = sum(f.count for f in scenario.flows if f.direction == flow.direction)
     if bdp_bytes <= flows * LARGEST_FLIGHT_BYTES or scenario.hosts.rmem_max_bytes or scenario.hosts.wmem_max_bytes:
         return ""
     return (
-        f"flows.{i} ({flow.cca}): {'network.rate_mbit' if scenario.network.links is None else 'the slowest of its links,'} {rate_mbit:g} x {rtt_ms:g} ms is {bdp_bytes / (1 << 20):.0f} MiB, but a "
+        f"flows.{i} ({flow.cca}): {at if scenario.network.links is None else 'the slowest of its links,'} {rate_mbit:g} x {rtt_ms:g} ms is {bdp_bytes / (1 << 20):.0f} MiB, but a "
         f"flow can have {LARGEST_FLIGHT_BYTES >> 20} MiB in flight at most (TCP's largest window), so that {flows} cannot fill the link"
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.campaign.progress import Progress, key_of
+from bbrlab.experiment.plan import check_room
 from bbrlab.kernel.built import Kernel
 from bbrlab.kernel.own import own_of
 from bbrlab.results.figures import Run, write_points
@@ -39,6 +40,7 @@ def kernel_of(study: Study, name: str | None, sources: Sequence[Path], say: Call
         )
     for point in points:
         check_parameters(point, kernel)
+        check_room(point.scenario)
     return kernel
 
 

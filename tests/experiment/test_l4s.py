@@ -67,6 +67,10 @@ def test_plans_of_other_queues_are_as_they_were(kind):
 @pytest.mark.parametrize(
     ("changes", "field"),
     [({"network__qdisc__kind": "dualpi2"}, "network.qdisc.kind dualpi2"),
+     ({"network__links": [{}, {"qdisc": {"kind": "dualpi2"}}]}, "network.links.1.qdisc.kind dualpi2"),
+     ({"network__links": [{"qdisc": {"kind": "fq_codel", "l4s_of": "ect1"}}, {}]}, "network.links.0.qdisc.l4s_of ect1"),
+     ({"network__reverse": {"rate_mbit": 1, "buffer": {"packets": 9}, "qdisc": {"kind": "dualpi2"}}}, "network.reverse.qdisc.kind dualpi2"),
+     ({"network__reverse": {"rate_mbit": 1, "buffer": {"packets": 9}, "qdisc": {"kind": "fq_codel", "l4s_of": "ect1"}}}, "network.reverse.qdisc.l4s_of ect1"),
      ({"hosts__ecn": "accurate", "network__qdisc": {"kind": "codel", "ecn": True}}, "hosts.ecn accurate")],
 )  # fmt: skip
 def test_a_kernel_without_it_is_refused_before_the_run(changes, field):
@@ -155,3 +159,14 @@ def test_what_dualpi2_does_not_have_is_refused(field, value):
 def test_marks_are_where_the_kernel_counts_them():
     """tc_dualpi2_xstats has six numbers of 32 bits before ecn_mark."""
     assert MARKS["dualpi2"] == (6 * 4,)
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("cca", ["dctcp", "cubic"])
+def test_of_acks_those_of_dctcp_alone_are_marked(run_scenario, cca):
+    """Which needs.py takes for granted."""
+    codel = {"kind": "codel", "ecn": True}
+    reverse = {"rate_mbit": 0.1, "buffer": {"packets": 60}, "qdisc": codel}
+    changes = {"network__rate_mbit": 20, "network__qdisc": codel, "network__reverse": reverse, "hosts__ecn": "on"}
+    result = run_scenario(flows=[{"cca": cca}], duration_s=4, window_s=[1, 4], **changes)
+    assert (result.summary["bottleneck_reverse"]["ecn_marks"] > 0) == (cca == "dctcp")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from bbrlab.base.errors import UserError
+from bbrlab.cli.checks import check
 from bbrlab.experiment.plan import make_plan
 from bbrlab.experiment.qdisc import qdisc_words
 from bbrlab.kernel.built import Kernel
@@ -119,6 +121,31 @@ def test_streams_that_begin_together_have_a_library_for_it():
     assert other.fingerprint != plain.fingerprint
 
 
+APART = [{"cca": "cubic", "count": 1000, "rtts_ms": [10 + 20 * g + i / 100 for i in range(1000)]} for g in range(5)]
+TOO_MANY = [
+    ([{"cca": "cubic", "count": 1000, "bytes": 9}, {"cca": "cubic", "count": 3, "bytes": 9}, {"cca": "cubic", "traffic": {}}],
+     "number 1003 would listen on r1:6203, where the short flows of group 2 arrive: at most 1002"),
+    ([{"cca": "cubic", "count": 1000, "bytes": 9}] * 61, "number 60336 would listen on port 65536, and the last is 65535: at most 60335"),
+    (APART, "host h4001 would have the address 10.0.32.2, which is that of r1: at most 4000"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("flows", "words"), TOO_MANY, ids=[words[:12] for _, words in TOO_MANY])
+def test_more_flows_than_ports_or_addresses_are_refused(flows, words, tmp_path):
+    """By ``check`` already, whose kernel has nothing to do with it."""
+    with pytest.raises(UserError, match=f"^test: flows: .*{words}"):
+        plan_of(flows=flows)
+    path = tmp_path / "s.yaml"
+    path.write_text(json.dumps(scenario_dict(flows=flows)))
+    with pytest.raises(UserError, match=words):
+        check([path])
+
+
+def test_as_many_flows_as_there_is_room_for_are_planned():
+    hosts = plan_of(flows=APART[:4]).content["hosts"]
+    assert len({host["ip"] for host in hosts}) == len(hosts) == 4001
+
+
 def first_data_of(flow, **changes):
     scenario = validate(scenario_dict(flows=[{"cca": "reno", **flow}], **changes), "s")
     return pytest.approx(first_data_s(scenario.flows[0], scenario))
@@ -148,6 +175,9 @@ def test_when_the_data_of_a_group_begins():
         ({}, [0, 10], None),  # 0.2 s of 10
         ({"count": 30, "start_s": 6}, [2, 10], "about 7.36 s"),
         ({"count": 30, "bytes": 1000}, [2, 10], None),
+        ({"count": 40, "stop_s": 1}, [3, 6], r"about 1.76 s, and stops at 1 s, so that it may never send.*a later stop_s"),
+        ({"count": 40, "stop_s": 1, "start": "together"}, [3, 6], None),
+        ({"count": 30, "bytes": 1000, "rtt_ms": 300, "stop_s": 1}, [3, 6], r"about 1.5 s, and stops at 1 s.*opens its connections"),
     ],
 )  # fmt: skip
 def test_data_that_begins_near_the_window_or_later_is_noted(flow, window_s, said):

@@ -18,9 +18,11 @@ from bbrlab.base.errors import UserError
 from bbrlab.cli.checks import check
 from bbrlab.experiment import links
 from bbrlab.experiment.plan import make_plan
+from bbrlab.measure.checks.bottleneck import BEYOND_LIMIT_PACKETS
 from bbrlab.scenario import needs
 from bbrlab.scenario.load import assign, load_scenario, points_of
 from bbrlab.scenario.messages import validate
+from bbrlab.scenario.notes import FQ_BEYOND_PACKETS, notes_of
 from bbrlab.scenario.schema import NOT_DECISIVE, QDISC_OPTIONS, Qdisc, Scenario
 from bbrlab.scenario.windows import partly_there
 from tests.conftest import scenario_dict
@@ -200,6 +202,10 @@ def test_each_need_is_of_a_field_of_the_schema():
 
 ECN_ON = {"hosts__ecn": "on"}
 CODEL = {"kind": "codel", "ecn": True}
+SLOW = {"rate_mbit": 5, "buffer": {"packets": 50}}  # of the link against the flows
+BACK = {"cca": "cubic", "direction": "reverse"}
+FILTER = {"kind": "cake", "ack_filter": "aggressive"}
+ECT1 = {"kind": "fq_codel", "ce_threshold_ms": 1, "l4s_of": "ect1"}
 NO_EFFECT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     # (what has no effect, what is said, what gives it one)
     ({"network__qdisc": CODEL}, "network.qdisc.ecn true would have no effect: the hosts do not", ECN_ON),
@@ -232,6 +238,20 @@ NO_EFFECT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"flows": [{"cca": "cubic", "start": "together"}]}, "flows.0.start together would have no effect: the group has one flow", {"flows__0__count": 2}),
     ({"flows": [{"cca": "cubic", "count": 2, "bytes": 9, "start": "together"}]}, "begin on their own", {}),
     ({"flows": [{"cca": "cubic"}, {"cca": "reno", "start_s": 10}]}, "flows.1.start_s 10 would have no effect", {"flows__1__start_s": 9}),
+    ({"network__reverse": {**SLOW, "qdisc": CODEL}, **ECN_ON}, "hosts.ecn on would have no effect: only ACKs cross the queue", {"flows__0__cca": "dctcp"}),
+    ({"network__qdisc": CODEL, "network__reverse": {**SLOW, "qdisc": CODEL}, **ECN_ON}, "network.reverse.qdisc.ecn true would have no effect: only ACKs cross the queue", {"flows": [{"cca": "cubic"}, BACK]}),
+    ({"network__qdisc": CODEL, "network__reverse": {**SLOW, "qdisc": CODEL}, **ECN_ON, "flows": [BACK]}, "network.qdisc would have no effect: no flow goes forward", {"flows": [{"cca": "cubic"}, BACK]}),
+    ({"network__trace": "cellular", "network__reverse": SLOW, "flows": [BACK]}, "network.trace", {"flows": [{"cca": "cubic"}, BACK]}),
+    ({"network__changes": [{"at_s": 2, "rate_mbit": 5}], "network__reverse": SLOW, "flows": [BACK]}, "changes.0.rate_mbit 5 would have no effect: no flow goes forward", {"flows": [{"cca": "cubic"}, BACK]}),
+    ({"network__qdisc": FILTER}, "network.qdisc.ack_filter aggressive would have no effect: only data crosses the queue", {"flows": [{"cca": "cubic"}, BACK]}),
+    ({"network__qdisc": FILTER, "flows": [BACK]}, "network.qdisc.ack_filter aggressive would", {"flows": [{"cca": "cubic"}, BACK]}),
+    ({"network__reverse": {**SLOW, "qdisc": FILTER}, "flows": [BACK]}, "network.reverse.qdisc.ack_filter aggressive would", {"flows": [{"cca": "cubic"}]}),
+    ({"network__links": [{"qdisc": FILTER}, {}]}, "network.links.0.qdisc.ack_filter aggressive would", {"network__links": [{"qdisc": {"kind": "cake"}}, {}]}),
+    ({"network__links": [{"qdisc": CODEL}, {}], **ECN_ON, "flows": [{"cca": "bbr3"}, {"cca": "cubic", "links": 1}]}, "network.links.0.qdisc.ecn true would have no effect: no flow's packets", {"flows__1__links": 0}),
+    ({"network__links": [{"qdisc": CODEL}, {}], **ECN_ON, "flows": [{"cca": "bbr3"}, {"cca": "cubic", "links": 1}]}, "hosts.ecn on would have no effect: no flow's packets", {"flows__1__links": 0}),
+    ({"network__qdisc": ECT1, **ECN_ON}, "network.qdisc.l4s_of ect1 would have no effect: no flow that crosses the queue sends ECT(1)", {"flows__0__cca": "dctcp1"}),
+    ({"network__links": [{}, {"qdisc": ECT1}], **ECN_ON}, "network.links.1.qdisc.l4s_of ect1 would", {"network__links": [{}, {"qdisc": {**ECT1, "l4s_of": "ect"}}]}),
+    ({"network__reverse": {**SLOW, "qdisc": ECT1}, **ECN_ON, "flows": [{"cca": "cubic"}, BACK]}, "network.reverse.qdisc.l4s_of ect1 would", {"flows": [{"cca": "cubic"}, {**BACK, "cca": "dctcp1"}]}),
     ({"hosts__receive_offload_us": 99}, "hosts.receive_offload_us 99 would", {"hosts__receive_offload": "gro"}),
 ]  # fmt: skip
 
@@ -245,6 +265,22 @@ def test_what_has_no_effect_is_refused_and_with_its_partner_runs(changes, words,
         assign(content, path.replace("__", "."), value, "s")
     if cure:
         points_of(validate(content, "s"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"network__reverse": {**SLOW, "qdisc": CODEL}, **ECN_ON, "flows": [BACK]},
+        {"network__qdisc": CODEL, **ECN_ON, "flows": [BACK]},
+        {"network__qdisc": CODEL, "network__reverse": {**SLOW, "qdisc": CODEL}, **ECN_ON, "flows": [{"cca": "dctcp"}]},
+        {"network__policer": {"rate_mbit": 20, "burst_bytes": 9999, "place": "behind"}, "network__reverse": {**SLOW, "rate_mbit": 50}, "flows": [BACK]},
+        {"network__data_path": {"jitter": {"kind": "per-packet", "ms": 1, "order": "free"}}, "network__reverse": {**SLOW, "rate_mbit": 50}, "flows": [BACK]},
+        {"network__buffer": {"packets": 50}, "network__reverse": {"rate_mbit": 5, "buffer": {"bdp": 1}}, "flows": [{"cca": "cubic", "rtt_ms": 9}], "sweep": {"network.rtt_ms": [10, 20]}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_has_an_effect_in_the_other_direction_has_one(changes):
+    assert not needs.without_effect(points_of(validate(scenario_dict(**changes), "s")))
 
 
 def test_the_line_of_what_has_no_effect(tmp_path):
@@ -334,6 +370,31 @@ def test_check_looks_at_every_scale(scales, words, tmp_path):
     )
     with pytest.raises(UserError, match=words):
         check([path])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"network__reverse": {"rate_mbit": 0.1, "buffer": {"bytes": 90_840}, "qdisc": {"kind": "codel"}}}, "network.reverse.buffer.bytes 90840: only ACKs cross this queue: codel counts packets, and holds 60 ACKs (3960 bytes)"),
+        ({"network__reverse": {"rate_mbit": 9, "buffer": {"bdp": 2}, "qdisc": {"kind": "cake"}}}, "network.reverse.buffer.bdp 2: only ACKs cross this queue: cake counts memory, that of 59 full packets"),
+        ({"network__ip_version": 6, "network__reverse": {"rate_mbit": 1, "buffer": {"bytes": 90_840}, "qdisc": {"kind": "pie"}}}, "holds 60 ACKs (5160 bytes)"),
+        ({"network__reverse": {"rate_mbit": 1, "buffer": {"packets": 60}, "qdisc": {"kind": "codel"}}}, None),
+        ({"network__reverse": {"rate_mbit": 1, "buffer": {"bytes": 90_840}}}, None),
+        ({"network__reverse": {"rate_mbit": 1, "buffer": {"bytes": 90_840}, "qdisc": {"kind": "codel"}}, "flows": [{"cca": "cubic"}, BACK]}, None),
+        ({"network__qdisc": {"kind": "fq"}, "network__buffer": {"packets": 5}}, "network.buffer: fq holds up to 8 packets more than it is told, which is much beside the 5"),
+        ({"network__links": [{}, {"qdisc": {"kind": "fq"}, "buffer": {"packets": 79}}]}, "network.links.1.buffer: fq holds"),
+        ({"network__reverse": {**SLOW, "qdisc": {"kind": "fq"}}}, "network.reverse.buffer: fq holds"),
+        ({"network__qdisc": {"kind": "fq"}, "network__buffer": {"packets": 80}}, None),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_queue_that_does_not_hold_what_its_buffer_says_is_noted(changes, words):
+    found = notes_of(points_of(validate(scenario_dict(**changes), "s")))
+    assert len(found) == (words is not None) and all(words in note for note in found), found
+
+
+def test_what_fq_holds_beside_its_limit_is_what_the_check_of_the_buffer_lets_it():
+    assert BEYOND_LIMIT_PACKETS["fq"] == FQ_BEYOND_PACKETS
 
 
 def test_a_window_without_samples_is_noted():

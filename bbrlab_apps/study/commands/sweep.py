@@ -43,13 +43,12 @@ def sweep(
 def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], cores: int | None) -> None:
     """Run what is not there yet of a study, and show how far it is."""
     from bbrlab.campaign.lock import hold_lock
-    from bbrlab.scenario.needs import without_effect
-    from bbrlab.scenario.windows import partly_there
+    from bbrlab.scenario.notes import notes_of
     from bbrlab_apps.study.plan import is_kept, write_scenario
     from bbrlab_apps.study.run import kernel_of, run_study
 
     points = study.figure.points
-    for note in [*without_effect(points), *partly_there(points)]:
+    for note in notes_of(points):
         typer.echo(f"note: {note}")
     guest = kernel_of(study, kernel, sources, lambda text: typer.echo(f"kernel: {text}"))
     hold_lock(study.folder)
