@@ -8,16 +8,18 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.limits import limits_in_words
 from bbrlab.base.locks import PARTIAL, held, remove_tree
 
 CHUNK_BYTES = 1 << 20
+TEXT_BYTES_MAX = 64_000_000  # of a text that a user names
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -39,14 +41,9 @@ def _limits(error: OSError) -> str:
 
 def _reason(error: OSError, path: Path) -> str:
     if error.errno in FULL:
-        there = existing_parent(path)
-        free, system = shutil.disk_usage(there).free, os.statvfs(there)
-        if error.errno == errno.ENOSPC and system.f_files and not system.f_favail:
-            return (
-                f"the file system can hold no more files (no inode is free; it has {free / 1e6:.0f} MB free); remove some "
-                "files there, or choose another place"
-            )
-        return f"the disk is full ({free / 1e6:.0f} MB free); make room and start again"
+        # what was written is removed by now, so what is free now says nothing of what was missing
+        what = "quota is used up" if error.errno == errno.EDQUOT else "file system has no space or no inodes left"
+        return f"the {what}; remove files there, or choose another place"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"no permission ({error.strerror}); choose another place or change its permissions"
     if error.errno == errno.ENOENT:
@@ -108,6 +105,24 @@ def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A plain file, open to be read. UserError if it is a pipe or a device, of which reading may never end; OSError as of open()."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise UserError(f"{path}: is not a file; give a plain file, no pipe and no device")
+    return file
+
+
+def read_plain(path: Path, most_bytes: int = TEXT_BYTES_MAX) -> bytes:
+    """The content of a plain file. UserError as open_plain(), or if it has more than ``most_bytes``."""
+    with open_plain(path) as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise UserError(f"{path}: has more than {most_bytes / 1e6:g} MB; is it the right file?")
+    return content
 
 
 def write_text(path: Path, text: str) -> None:

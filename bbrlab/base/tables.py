@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from bbrlab.base import paths
 from bbrlab.base.errors import DamagedFile, UserError
-from bbrlab.base.files import aside, unreadable
+from bbrlab.base.files import aside, open_plain, unreadable
 from bbrlab.base.limits import available_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 
 # What to do about a file below paths.SHIPPED: nothing here makes it anew.
@@ -27,12 +29,11 @@ COPIES = 2  # of a table that are in memory while it is read: PyArrow's and pand
 def read_table(path: Path, columns: Sequence[str] | None = None, most_rows: float = math.inf) -> pd.DataFrame:
     """A Parquet file, or some of its columns. DamagedFile if it is missing, cut off, no Parquet, or has more than ``most_rows`` rows;
     UserError if there is no memory for it: a file of some MB may have equal values without end."""
-    import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with open(path, "rb") as file:  # PyArrow's own errors have no number
+        with open_plain(path) as file:  # PyArrow's own errors have no number
             parts = pq.read_metadata(file)
             rows = sum(parts.row_group(i).num_rows for i in range(parts.num_row_groups))
             if rows > most_rows:
@@ -46,7 +47,10 @@ def read_table(path: Path, columns: Sequence[str] | None = None, most_rows: floa
                     f"{free / 1e9:.1f} GB are free: end other programs, or read it on a machine that has more"
                 )
             file.seek(0)
-            return pd.read_parquet(file, columns=None if columns is None else list(columns))
+            content = pq.read_table(file, columns=None if columns is None else list(columns))
+            if len(set(content.column_names)) < content.num_columns:
+                raise ValueError("has a column twice")
+            return content.to_pandas(ignore_metadata=True).astype(dict.fromkeys(_flags(content.schema), "boolean"))
     except (pa.ArrowException, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise unreadable(error, path) from None
@@ -55,6 +59,16 @@ def read_table(path: Path, columns: Sequence[str] | None = None, most_rows: floa
             SHIPS_ANEW if path.absolute().is_relative_to(paths.SHIPPED) else "delete it, and what made it makes it anew"
         )
         raise DamagedFile(path, f"is damaged ({reason})", anew) from None
+
+
+def _flags(schema: pa.Schema) -> list[str]:
+    """The columns of true, false or nothing, by the note that pandas leaves in a file: all that is read of it, since it may say anything."""
+    try:
+        columns = json.loads((schema.metadata or {})[b"pandas"])["columns"]
+        noted = {column["name"] for column in columns if column["numpy_type"] == "boolean"}
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return []
+    return [field.name for field in schema if str(field.type) == "bool" and field.name in noted]
 
 
 def unequal(one: pd.Series, two: pd.Series) -> pd.Series:

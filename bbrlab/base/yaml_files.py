@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.files import read_plain
 
 SafeLoader: Any = yaml.CSafeLoader
 DEPTH_MAX = 50  # lists and mappings in each other; what the package's own files have is below 10
@@ -110,7 +111,7 @@ for _pattern, _ in OTHER_NUMBERS:
 
 def _read(path: Path, hint: str = "", as_typed: bool = False) -> Node:
     try:
-        return _parse(path.read_text(encoding="utf-8"), as_typed)
+        return _parse(read_plain(path).decode(), as_typed)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}){hint and f'; {hint}'}") from None
     except UnicodeDecodeError:

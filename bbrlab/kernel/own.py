@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from bbrlab.base.algorithms import KNOWN, TUTORIAL, name_of_source, own_sources
 from bbrlab.base.errors import UserError
-from bbrlab.base.files import explain
+from bbrlab.base.files import explain, read_plain
 from bbrlab.kernel.specs import KernelSpec, find_spec
 
 WITHOUT = "struct tcp_congestion_ops"  # this in its text no file registers an algorithm
@@ -41,7 +42,7 @@ def read_own(path: Path) -> OwnCca:
     """Read an algorithm's file, as data only. UserError if it cannot be one."""
     name = name_of_source(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = io.TextIOWrapper(io.BytesIO(read_plain(path)), encoding="utf-8").read()
     except OSError as error:
         raise explain(error, path) from None
     except UnicodeDecodeError as error:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab.base.errors import DamagedFile
+from bbrlab.base.files import open_plain
 from bbrlab.base.tables import SHIPS_ANEW, read_table
 from bbrlab.measure import schema
 
@@ -64,7 +65,7 @@ def read_with(
         import pyarrow.parquet as pq
 
         try:
-            with open(path, "rb") as file:
+            with open_plain(path) as file:
                 columns = set(pq.read_schema(file).names)
         except (pa.ArrowException, ValueError, OSError):
             columns = set(only)  # read_table() says what is wrong with it

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.words import number_of
+from bbrlab.base.words import number_of, shown
 from bbrlab.base.yaml_files import Lines
 from bbrlab.scenario.schema import FOLDER, SOURCES, Change, Flow, Link, Override, Policer, Reverse, Scenario
 
@@ -95,7 +95,15 @@ def validate(
 
 def _place(error: Any) -> tuple[Any, ...]:
     """Where in the file a pydantic error is, without pydantic's own words for one of several types."""
-    return tuple(p for p in error["loc"] if not (isinstance(p, str) and ("[" in p or p in PYDANTICS_OWN)))
+    return tuple(
+        part for number, part in enumerate(error["loc"], 1)
+        if not (isinstance(part, str) and ("[" in part or part in PYDANTICS_OWN)) or _is_key(error, number)
+    )  # fmt: skip
+
+
+def _is_key(error: Any, number: int) -> bool:
+    """Whether a part of its place is a key that nobody knows, which may look like pydantic's words."""
+    return error["type"] == "extra_forbidden" and number == len(error["loc"])
 
 
 def _place_in_file(error: Any) -> tuple[Any, ...]:
@@ -129,7 +137,7 @@ def _one_for_each_field(errors: Sequence[Any]) -> list[Any]:
 def explain_error(where: str, error: Any, content: Any) -> str:
     """A pydantic error in words: file, field, value, what would be valid."""
     known = _place(error)
-    path = ".".join(str(p) for p in known)
+    path = shown(".".join(str(p) for p in known))
     if error["type"] == "extra_forbidden":
         return f"{where}: unknown key '{path}'{_suggest(path)}"
     if error["type"] == "missing":

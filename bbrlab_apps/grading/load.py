@@ -61,7 +61,7 @@ def _explained(place: str, error: Any, content: Any) -> str:
     """A pydantic error in words: file, line, field, value, what would be valid."""
     if error["type"] != "extra_forbidden":
         return explain_error(place, error, content)
-    path = [p for p in error["loc"] if isinstance(p, int) or "[" not in p]
+    path = [*(p for p in error["loc"][:-1] if isinstance(p, int) or "[" not in p), error["loc"][-1]]
     valid = list(_model_at(path[:-1]).model_fields)
     close = difflib.get_close_matches(str(path[-1]), valid, 1)
     hint = f"; did you mean '{close[0]}'?" if close else f" (valid here: {', '.join(valid)})"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.files import read_plain
 from bbrlab.base.words import in_short
 from bbrlab_apps.grading.marks import ByPeople, late_days
 from bbrlab_apps.grading.personal import checked_id
@@ -45,9 +46,7 @@ class Table:
 def read_table(file: Path) -> Table:
     """A CSV file with a head; commas, semicolons or tabs. UserError if it is none."""
     try:
-        if file.stat().st_size > BYTES_MAX:
-            raise UserError(f"{file}: has more than {BYTES_MAX // 1_000_000} MB: no table of a course")
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_plain(file, BYTES_MAX).decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror}); give a CSV file") from None
     except UnicodeDecodeError:

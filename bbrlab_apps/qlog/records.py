@@ -21,7 +21,9 @@ from bbrlab.base import files, outputs
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.results.run_folder import RunFolder
-from bbrlab.results.schema import RUN_AGAIN, read_with
+from bbrlab.results.run_manifest import RunManifest
+from bbrlab.results.samples import read_over_time
+from bbrlab.results.schema import RUN_AGAIN
 from bbrlab.run.output import ACKS
 
 FILE_SCHEMA, SERIALIZATION = "urn:ietf:params:qlog:file:sequential", "application/qlog+json-seq"
@@ -73,9 +75,10 @@ def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
     path = folder / ACKS
     if not path.exists():
         raise UserError(f"{path}: is not there; run it with --trace-acks (or --trace-changes), which records ACKs")
-    summary = RunFolder(folder).summary
+    run = RunFolder(folder)
+    summary, scenario = run.summary, run.manifest_as(RunManifest).scenario
     columns = list(dict.fromkeys(_COLUMNS))
-    acks = read_with(path, columns, columns, RUN_AGAIN)
+    acks = read_over_time(path, scenario, columns)
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out}: is a file; give a folder")
     names = {int(f): out / f"flow-{f}{SUFFIX}{PACKED if packed else ''}" for f in sorted(acks["flow"].unique())}

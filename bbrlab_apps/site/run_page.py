@@ -16,7 +16,6 @@ from markupsafe import Markup
 from bbrlab.base import files, paths
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import read_table
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.phases import phases
@@ -28,7 +27,7 @@ from bbrlab.results.curves import thinned
 from bbrlab.results.nested import leaves
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.run_manifest import RunManifest, RunScenario
-from bbrlab.results.schema import RUN_AGAIN, other_version_error
+from bbrlab.results.samples import BOUNDS, read_over_time
 from bbrlab.results.series import columns_of, series_of, values_of
 from bbrlab.run.output import ACKS, SAMPLES
 from bbrlab.scenario.load import base_point, load_scenario
@@ -39,12 +38,10 @@ from bbrlab_apps.site.html import embedded, number, render
 
 STATIC = Path(__file__).parent / "static"
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
-LATEST = 10  # times its length: no sample is later, however late a run in real time is
-MOST = 1e18  # of anything that is sampled
 FLOWS = 6  # that have curves of their own; of more flows, groups have
 _NEEDED = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state")
-_BOUNDS = ("bbr_inflight_hi", "bbr_inflight_lo")  # infinite where there is none
-_COLUMNS = (*_NEEDED, *IN_FLIGHT, "pacing_rate", "total_retrans", "queue_drops", "bbr_bw", *_BOUNDS)
+_INFLIGHT_BOUNDS = ("bbr_inflight_hi", "bbr_inflight_lo")
+_COLUMNS = (*_NEEDED, *IN_FLIGHT, "pacing_rate", "total_retrans", "queue_drops", "bbr_bw", *_INFLIGHT_BOUNDS)
 _OF_ACKS = ("time_s", "flow", "bbr_state")
 _SHOWN = (
     "goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index", "first_data_s", "last_first_data_s",
@@ -74,44 +71,17 @@ def write_run_page(folder: Path, out: Path) -> None:
     manifest, typed = run.manifest, run.manifest_as(RunManifest)
     links = range(len(typed.scenario.network.links or ()))
     columns = [*_COLUMNS, *(of_link(name, i) for name in ("queue_bytes", "queue_drops") for i in links)]
-    samples = _numbers(read_table(path, most_rows=typed.scenario.most_samples), path, typed.scenario, columns)
+    samples = _floats(read_over_time(path, typed.scenario, _NEEDED, columns, typed.scenario.most_samples))
     recorded, acks = folder / ACKS, None
     if recorded.exists():
-        acks = _numbers(read_table(recorded, list(_OF_ACKS)), recorded, typed.scenario, _OF_ACKS)
+        acks = _floats(read_over_time(recorded, typed.scenario, _OF_ACKS))
     files.write_text(out, _page(summary, manifest, typed.scenario, samples, acks, folder))
 
 
-def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario, columns: Sequence[str] = _COLUMNS) -> pd.DataFrame:
-    """What the page reads of a table. UserError for a column that is not there, holds no numbers, or such as no run has."""
-    last_s, groups = LATEST * scenario.duration_s, len(scenario.flows)
-    ends = {"time_s": (0, last_s), "flow": (-1, MOST), "group": (-1, groups - 1), "bbr_state": (0, len(STATES) - 1)}
-    columns_read = {}
-    for column in columns:
-        if column not in table:
-            if column not in _NEEDED:
-                continue
-            raise other_version_error(path, f"has no column {column}", RUN_AGAIN)
-        dtype = table[column].dtype
-        if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
-            raise other_version_error(path, f"column {column} holds {dtype}, not numbers", RUN_AGAIN)
-        values = table[column].to_numpy(dtype=float, na_value=np.nan)
-        if column in _BOUNDS:
-            values = np.where(values == np.inf, np.nan, values)
-        given = values[~np.isnan(values)] if column.startswith("bbr_") else values  # only BBR tells these
-        low, high = ends.get(column, (-MOST, MOST))
-        if not ((given >= low) & (given <= high)).all():
-            strange = given[~((given >= low) & (given <= high))][0]
-            if column == "group":
-                problem = f"column group has {strange:g}, but manifest.json has {groups} flow groups, from 0"
-                raise other_version_error(path, problem, RUN_AGAIN)
-            raise UserError(
-                f"{path}: column {column} has {strange:g}, which no run of {scenario.duration_s:g} s has; {RUN_AGAIN}"
-            )
-        columns_read[column] = given.astype(int) if column in ("flow", "group") else values
-    table = pd.DataFrame(columns_read)
-    if "group" in table and (table.loc[table["flow"] >= 0, "group"] < 0).any():
-        raise UserError(f"{path}: column group: a flow is of no group; {RUN_AGAIN}")
-    return table
+def _floats(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with floats in all columns but ``flow`` and ``group``; NaN where there is no bound."""
+    table = table.astype({column: int if column in ("flow", "group") else float for column in table})
+    return table.replace({column: {np.inf: np.nan} for column in BOUNDS if column in table})
 
 
 def _page(
@@ -378,7 +348,7 @@ def _bounds(
 ) -> list[dict[str, Any]]:
     """BBR's bounds of what is in flight: inflight_hi dashed, inflight_lo dotted."""
     lines = []
-    for column, dash in zip(_BOUNDS, ("dash", "dot"), strict=True):
+    for column, dash in zip(_INFLIGHT_BOUNDS, ("dash", "dot"), strict=True):
         for of, curve in values_of(scenario, column, samples, by).items() if column in samples else ():
             look = {**names[of], "name": f"{names[of]['name']}: {column.removeprefix('bbr_')}", "dash": dash}
             lines.append(_line(look, *curve))

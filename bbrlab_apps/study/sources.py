@@ -21,7 +21,7 @@ from bbrlab.results.config import command_for, load_config
 from bbrlab.results.figures import figures_at, scenario_files
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.run_manifest import RunManifest, RunScenario
-from bbrlab.results.schema import RUN_AGAIN, read_with
+from bbrlab.results.samples import read_over_time
 from bbrlab.results.shipped import is_shipped
 from bbrlab.results.tables import read_figure
 from bbrlab.run.output import ACKS, SAMPLES, SUMMARY
@@ -57,7 +57,7 @@ class RunSource:
         path = self.folder.path / SAMPLES
         if not path.exists():
             raise UserError(f"{path}: is not there: samples do not ship; run the point again (bbrlab run)")
-        return read_with(path, columns, columns, RUN_AGAIN, self.scenario.most_samples)
+        return read_over_time(path, self.scenario, columns, most_rows=self.scenario.most_samples)
 
     def _acks(self, columns: Sequence[str]) -> pd.DataFrame:
         """The same columns of acks.parquet, of the first flow of each group: a mean over flows is of no ACK."""
@@ -65,7 +65,7 @@ class RunSource:
         if not path.exists():
             raise UserError(f"{path}: is not there; run it with --trace-acks, or leave --acks out")
         there = [column for column in columns if column != "group"]
-        table = read_with(path, there, there, RUN_AGAIN)
+        table = read_over_time(path, self.scenario, there)
         groups = [entry["group"] for entry in self.summary["flows"]]
         first = [flow for flow, group in enumerate(groups) if group not in groups[:flow]]
         table = table[table["flow"].isin(first)]
@@ -77,7 +77,7 @@ class RunSource:
         columns = ["time_s", "flow", "bbr_state"]
         path = self.folder.path / ACKS
         if path.exists():
-            return read_with(path, columns, columns, RUN_AGAIN), True
+            return read_over_time(path, self.scenario, columns), True
         return self.samples(columns), False
 
 

@@ -107,7 +107,7 @@ def test_an_error_of_a_write_says_which_file(tmp_path):
     with pytest.raises(OSError) as caught, files.aside(tmp_path / "table.csv"):
         raise OSError(28, "No space left on device")
     assert str(explain(caught.value, Path(caught.value.filename))).startswith(
-        f"{tmp_path / 'table.csv'}: the disk is full"
+        f"{tmp_path / 'table.csv'}: the file system has no space"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -228,7 +228,10 @@ def test_whose_fault_an_error_is(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": free[path]}))
     assert place_of(OSError(28, "No space left on device"), out, temporary) == temporary, "a write names no file"
     words = str(explain(OSError(28, "No space left on device"), temporary, "or set TMPDIR"))
-    assert words == f"{temporary}: the disk is full (0 MB free); make room and start again, or set TMPDIR"
+    assert (
+        words
+        == f"{temporary}: the file system has no space or no inodes left; remove files there, or choose another place, or set TMPDIR"
+    )
 
 
 def test_a_temporary_folder_by_a_relative_name_is_one_wherever_a_process_is(tmp_path, monkeypatch):

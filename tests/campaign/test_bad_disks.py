@@ -24,7 +24,7 @@ NOTEBOOK = {
     "cells": [{"cell_type": "code", "id": "a", "execution_count": None, "metadata": {}, "outputs": [], "source": "1 + 1"}],
     "metadata": {"kernelspec": {"name": "python3", "display_name": "Python", "language": "python"}}, "nbformat": 4, "nbformat_minor": 5,
 }  # fmt: skip
-WORDS = {"full": "the disk is full", "read-only": "no permission", "no permission": "no permission"}
+WORDS = {"full": "no space or no inodes", "read-only": "no permission", "no permission": "no permission"}
 COMMANDS = {
     "kernel": ["kernel", "build"],
     "run": ["run", "{scenario}", "--out", "{out}/run", "--quiet"],

@@ -97,6 +97,17 @@ def test_samples_of_more_flows_than_the_run_had_are_not_read(run, tmp_path):
             show()
 
 
+@pytest.mark.parametrize(
+    ("column", "value"), [("bytes_acked", "x"), ("bbr_state", 7.0), ("group", 7), ("flow", 99), ("cwnd", np.inf), ("cwnd", np.nan), ("cwnd", [1])]
+)  # fmt: skip
+def test_page_and_picture_refuse_the_same_values(run, tmp_path, column, value):
+    samples = pd.read_parquet(run / "samples.parquet")
+    samples.assign(**{column: [value] * len(samples)}).to_parquet(run / "samples.parquet")
+    for show in (lambda: page_of(run, tmp_path), lambda: plot(source_of([str(run)], None), Wish())):
+        with pytest.raises(UserError, match=f"column {column} ha"):
+            show()
+
+
 def test_a_page_says_how_coarse_sampled_states_are(run, tmp_path):
     text, panels = page_of(run, tmp_path)
     assert "those of the samples, one each 0.1 s: shorter stays are not seen" in text
