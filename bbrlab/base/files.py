@@ -109,7 +109,7 @@ def _umask() -> int:
 
 def open_plain(path: Path) -> BinaryIO:
     """A plain file, open to be read. UserError if it is a pipe or a device, of which reading may never end; OSError as of open()."""
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115 - the caller closes it
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise UserError(f"{path}: is not a file; give a plain file, no pipe and no device")
