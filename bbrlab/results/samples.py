@@ -45,7 +45,7 @@ def read_over_time(
         "time_s": (0, LATEST * scenario.duration_s), "flow": (-1, flows - 1), "group": (-1, groups - 1),
         "bbr_state": (0, len(STATES) - 1),
     }  # fmt: skip
-    for column in table:
+    for column in map(str, table):
         dtype = table[column].dtype
         if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
             raise other_version_error(path, f"column {column} holds {dtype}, not numbers", RUN_AGAIN)
