@@ -50,7 +50,8 @@ def read_table(path: Path, columns: Sequence[str] | None = None, most_rows: floa
             content = pq.read_table(file, columns=None if columns is None else list(columns))
             if len(set(content.column_names)) < content.num_columns:
                 raise ValueError("has a column twice")
-            return content.to_pandas(ignore_metadata=True).astype(dict.fromkeys(_flags(content.schema), "boolean"))
+            table: pd.DataFrame = content.to_pandas(ignore_metadata=True)
+            return table.astype(dict.fromkeys(_flags(content.schema), "boolean"))
     except (pa.ArrowException, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise unreadable(error, path) from None
