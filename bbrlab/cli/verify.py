@@ -82,7 +82,7 @@ def verify(
     if as_json:
         content = {"results": folder, "scale": scale, "seed": seed, "left_out": reference.left_out}
         content |= {
-            "other_version_error": [
+            "of_another_version": [
                 {"runs": older.runs, "words": older.words, "remedy": older.remedy} for older in reference.older
             ]
         }

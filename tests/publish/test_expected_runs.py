@@ -140,7 +140,7 @@ def test_runs_of_another_version_are_not_chosen_and_it_is_said_what_makes_them_a
     monkeypatch.setattr(verify, "run_again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
     done = CliRunner().invoke(app, ["verify", "tang", "--results", str(mixed), "--scale", "quick", "--json"])
     assert f"{older.words}, and cannot be chosen; {older.remedy}" in done.stderr
-    told = json.loads(done.stdout)["other_version_error"]
+    told = json.loads(done.stdout)["of_another_version"]
     assert told == [{"runs": older.runs, "words": older.words, "remedy": older.remedy}]
 
 
