@@ -13,7 +13,7 @@ from bbrlab.results.config import CORES, FULL, command_for
 from bbrlab.results.figures import Figure, figures_at, runs_of
 from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.tables import read_figure
-from docs._make.marks import replace_between
+from docs._make.marks import replace_between, table
 
 PAGE = paths.ROOT / "docs/reference/artifact_statements.md"
 HOWTO = paths.ROOT / "docs/howto/artifact.md"
@@ -54,30 +54,28 @@ def page() -> str:
     papers: dict[str, list[Statement]] = {}
     for statement in load_statements(known_good=True):
         papers.setdefault(statement.paper, []).append(statement)
-    lines = [HEAD]
-    lines += ["| paper | statements | runs, without further seeds | full | quick |", "|---|---|---|---|---|"]
+    rows = []
     for paper, statements in papers.items():
         mine = [id for id in at[FULL] if id.split("/")[0] == paper]
         runs = sum(len(runs_of(at[FULL][id])) for id in mine)
-        lines.append(
-            f"| [{paper}](#{paper}) | {len(statements)} | {runs} | {_sum(minutes[FULL], mine)} | {_sum(minutes['quick'], mine)} |"
-        )
+        rows.append((f"[{paper}](#{paper})", len(statements), runs, *_sums(minutes, mine)))
+    lines = [HEAD, *table(("paper", "statements", "runs, without further seeds", "full", "quick"), rows)]
     for paper, statements in papers.items():
-        lines += ["", f"## {paper}", "| command, statements | full | quick |", "|---|---|---|"]
         by_figures: dict[tuple[str, ...], list[Statement]] = {}
         for statement in statements:
             by_figures.setdefault(tuple(figures_of(statement)), []).append(statement)
+        rows = []
         for figures, some in by_figures.items():
             said = "".join(f"<br>**{s.id}** {s.says}" for s in some).replace("|", "\\|")
-            lines.append(
-                f"| `{command_for(' '.join(figures), FULL)}`{said} | {_sum(minutes[FULL], figures)} | {_sum(minutes['quick'], figures)} |"
-            )
+            rows.append((f"`{command_for(' '.join(figures), FULL)}`{said}", *_sums(minutes, figures)))
+        lines += ["", f"## {paper}", *table(("command, statements", "full", "quick"), rows)]
     return "\n".join(lines) + "\n"
 
 
-def _sum(minutes: dict[str, float], figures: Sequence[str]) -> str:
-    there = [minutes[id] for id in figures if id in minutes]
-    return span(sum(there)) if there else "-"
+def _sums(minutes: dict[str, dict[str, float]], figures: Sequence[str]) -> list[str]:
+    """What figures take at each scale."""
+    there = [[of_scale[id] for id in figures if id in of_scale] for of_scale in minutes.values()]
+    return [span(sum(times)) if times else "-" for times in there]
 
 
 def howto(text: str, shipped: Path = paths.ROOT / "shipped") -> str:

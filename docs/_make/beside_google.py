@@ -20,7 +20,7 @@ from bbrlab.results.figures import PANEL_KEYS, figures_at
 from bbrlab.results.shipped import read_manifest
 from bbrlab.results.statistics import rms
 from bbrlab.results.tables import read_figure
-from docs._make.marks import page
+from docs._make import marks
 from docs._make.measured import SCALE, SHIPPED, short
 from studies import google_traces
 from studies.beside_google import CELL, LOSS_CELL, QUEUE_CELL, compared
@@ -74,10 +74,7 @@ def by_chance(part: pd.DataFrame, side: str) -> float:
 def panels_table(table: pd.DataFrame) -> str:
     """A line for each panel, in Markdown."""
     titles = {figure.id: figure.scenario.figure for figure in figures_at(SCALE, list(table["figure"].unique()))}
-    lines = [
-        "| panel | cells | seeds | Google's, from published | before, from Google's | **ours, from Google's** | by chance | aim | largest group | as it ships, from Google's |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for figure, part in table.groupby("figure", sort=False):
         published, before, ours, shipped = (short(error(part, side)) for side in SIDES)
         aim = short(by_chance(part, "before"))
@@ -94,8 +91,12 @@ def panels_table(table: pd.DataFrame) -> str:
             f"**{ours}**",
             short(by_chance(part, "ours")),
         ]
-        lines.append(f"| {' | '.join([*cells, aim + missed, f'{bias:+.3f} ({group})', shipped])} |")
-    return "\n".join(lines) + "\n"
+        rows.append([*cells, aim + missed, f"{bias:+.3f} ({group})", shipped])
+    heads = (
+        "panel", "cells", "seeds", "Google's, from published", "before, from Google's", "**ours, from Google's**", "by chance", "aim",
+        "largest group", "as it ships, from Google's",
+    )  # fmt: skip
+    return "\n".join(marks.table(heads, rows)) + "\n"
 
 
 def whole_error(table: pd.DataFrame, algorithm: str) -> tuple[float, int]:
@@ -115,12 +116,12 @@ def _with_scatter(mean: float, sd: float) -> str:
 
 def cells_table(table: pd.DataFrame) -> str:
     """A line for each cell, in Markdown."""
-    lines = ["| figure | N | BDP | published | Google's | ours |", "|---|---|---|---|---|---|"]
+    rows = []
     for row in table.to_dict("records"):
         google, ours = (_with_scatter(row[side], row[f"{side}_sd"]) for side in ("google", "ours"))
         cells = [row["figure"].split("/")[1], str(row["bbr_flows"]), str(row["buffer_bdp"]), short(row["published"])]
-        lines.append(f"| {' | '.join([*cells, google, ours])} |")
-    return "\n".join(lines) + "\n"
+        rows.append([*cells, google, ours])
+    return "\n".join(marks.table(("figure", "N", "BDP", "published", "Google's", "ours"), rows)) + "\n"
 
 
 def losses() -> pd.DataFrame:
@@ -166,8 +167,7 @@ def _with_error(row: dict[Hashable, Any], side: str, digits: int) -> str:
 
 def conditions_table(loss: pd.DataFrame, queue: pd.DataFrame) -> str:
     """A line for each setting with random loss and each queue, and how many meet the aim, in Markdown."""
-    lines = ["| | Google's | ours before | ours | seeds | in standard errors |", "|---|---|---|---|---|---|"]
-    missed = []
+    rows, missed = [], []
     for table, digits in ((loss, 1), (queue, 2)):
         for row, errors in zip(table.to_dict("records"), in_errors(table), strict=True):
             words = _loss_words(row) if "cca" in row else _queue_words(row)
@@ -179,7 +179,8 @@ def conditions_table(loss: pd.DataFrame, queue: pd.DataFrame) -> str:
             )
             missed.append(abs(errors) > AIM)
             away = f"**{errors:+.1f}, missed**" if missed[-1] else f"{errors:+.1f}"
-            lines.append(f"| {words} | {google} | {before} | {ours} | {seeds} | {away} |")
+            rows.append((words, google, before, ours, seeds, away))
+    lines = marks.table(("", "Google's", "ours before", "ours", "seeds", "in standard errors"), rows)
     return (
         "\n".join([*lines, "", f"{len(missed) - sum(missed)} of {len(missed)} are within two standard errors."]) + "\n"
     )
@@ -202,10 +203,7 @@ def traces_table(states: pd.DataFrame) -> str:
         states: data/google/states.csv.
     """
     columns = [state for state in STATES if state not in ("Startup", "Drain")]
-    lines = [
-        f"| flows, path | parts at (s) | | {' | '.join(columns)} | inflight_hi falls, rises |",
-        "|---|---|---|" + "---|" * (len(columns) + 1),
-    ]
+    rows = []
     for trace, path in google_traces.index().items():
         for row in states[states["trace"] == trace].sort_values("code").to_dict("records"):
             words = f"{path['flows'].replace('1 ', '')}; {path['rate_mbit']:g} Mbit/s, {path['rtt_ms']:g} ms, {path['buffer_bdp']:g} BDP"
@@ -218,8 +216,10 @@ def traces_table(states: pd.DataFrame) -> str:
             )
             lengths = [_stays(row, state) for state in columns]
             moves = "" if pd.isna(row["falls_per_min"]) else f"{row['falls_per_min']:.1f}, {row['rises_per_min']:.1f}"
-            lines.append(f"| {' | '.join([*whose, *lengths, moves])} |")
-    return "\n".join(lines) + "\n"
+            rows.append([*whose, *lengths, moves])
+    return (
+        "\n".join(marks.table(("flows, path", "parts at (s)", "", *columns, "inflight_hi falls, rises"), rows)) + "\n"
+    )
 
 
 def _stays(row: dict[Hashable, Any], state: str) -> str:
@@ -235,4 +235,4 @@ def pages() -> dict[Path, str]:
         "cells": cells_table(table),
         "conditions": conditions_table(losses(), queues()),
     }
-    return {PAGE: page(PAGE, parts | {"traces": traces_table(published_table("google/states"))})}
+    return {PAGE: marks.page(PAGE, parts | {"traces": traces_table(published_table("google/states"))})}

@@ -8,7 +8,7 @@ import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab_apps.crosscheck.table import WORDS, difference_words, measured_words
-from docs._make.marks import page
+from docs._make import marks
 
 PAGE = paths.ROOT / "docs/explanation/crosschecks.md"
 FOLDER = paths.DATA / "crosschecks"
@@ -25,11 +25,9 @@ def table() -> str:
             f"`{path.stem}`: {first['virtual_kernel']} in virtual time, {first['real_kernel']} in real time by {first['backend']} ({first['acceleration']}); {first['refused']} runs refused. "
             f"In the worst run one sample in a hundred was more than {first['late_ms_p99']:.2g} ms late, the processor was {100 * first['busy']:.0f} % busy, and other programs had {100 * first['lost']:.1f} % of its time.",
             "",
-            "| algorithm | metric | virtual time | real time | difference (95 %) | outcome |",
-            "|---|---|---|---|---|---|",
         ]
-        for row in content[content["metric"].isin(METRICS)].to_dict("records"):
-            cells = (
+        rows = [
+            (
                 row["point"].removeprefix("case="),
                 METRICS[row["metric"]],
                 measured_words(row, "a"),
@@ -37,11 +35,13 @@ def table() -> str:
                 difference_words(row),
                 WORDS[row["outcome"]],
             )
-            lines.append(f"| {' | '.join(cells)} |")
-        lines.append("")
+            for row in content[content["metric"].isin(METRICS)].to_dict("records")
+        ]
+        heads = ("algorithm", "metric", "virtual time", "real time", "difference (95 %)", "outcome")
+        lines += [*marks.table(heads, rows), ""]
     return "\n".join(lines)
 
 
 def pages() -> dict[Path, str]:
     """{page: its text as it should be}."""
-    return {PAGE: page(PAGE, {"table": table()})}
+    return {PAGE: marks.page(PAGE, {"table": table()})}

@@ -5,22 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from bbrlab.base.tables import published_table
+from docs._make import marks
 from docs._make.beside_google import PAGE
-from docs._make.marks import page
 
 WHOSE = {"google": "Google's", "before": "ours before", "now": "ours"}
 
 
 def table() -> str:
     """A line for each setting, code and noise, in Markdown."""
-    rows = published_table("google/eight_flows")
-    lines = ["| what was tried | whose | noise | share, seed by seed |", "|---|---|---|---|"]
-    for (setting, code, noise), runs in rows.groupby(["setting", "code", "noise"], sort=False):
+    rows = []
+    for (setting, code, noise), runs in published_table("google/eight_flows").groupby(
+        ["setting", "code", "noise"], sort=False
+    ):
         shares = ", ".join(f"{share:.3f}" for share in runs["share_of_capacity"])
-        lines.append(f"| {setting} | {WHOSE[str(code)]} | {noise} | {shares} |")
-    return "\n".join(lines) + "\n"
+        rows.append((setting, WHOSE[str(code)], noise, shares))
+    return "\n".join(marks.table(("what was tried", "whose", "noise", "share, seed by seed"), rows)) + "\n"
 
 
 def pages() -> dict[Path, str]:
     """{page: its text as it should be}."""
-    return {PAGE: page(PAGE, {"eight flows": table()})}
+    return {PAGE: marks.page(PAGE, {"eight flows": table()})}

@@ -1,8 +1,8 @@
-"""The one kind of mark between which a page has something made."""
+"""Markdown that is made: tables, and the one kind of mark between which a page has something made."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 BEGIN, END = "<!-- made by make format: {} -->", "<!-- end of {} -->"
@@ -15,6 +15,20 @@ def replace_between(text: str, name: str, content: str) -> str:
         raise ValueError(f"the page needs the lines '{begin}' and '{end}', once each")
     before, rest = text.split(begin)
     return f"{before}{begin}\n{content.rstrip(chr(10))}\n{end}{rest.split(end)[1]}"
+
+
+def table(heads: Sequence[object], rows: Iterable[Iterable[object]]) -> list[str]:
+    """The lines of a table."""
+    return [_row(heads).replace("|  |", "| |"), "|" + "---|" * len(heads), *map(_row, rows)]
+
+
+def _row(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def cell(text: object) -> str:
+    """Text within a table: one line, whose bars end no cell."""
+    return " ".join(str(text).split()).replace("|", "\\|")
 
 
 def page(path: Path, parts: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from bbrlab.results.shipped import Failed, is_shipped, left_out, older_versions,
 from bbrlab.results.statistics import rms
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import read_claims
-from docs._make.marks import page
+from docs._make.marks import page, table
 
 SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
@@ -103,10 +103,7 @@ def short(value: float) -> str:
 def measured_table(folder: Path = SHIPPED) -> str:
     """Every panel that ships, in Markdown."""
     claims = read_claims(folder / SCALE / "claims.parquet")
-    lines = [
-        "| | figure | RMSE to 16 BDP | to 32 BDP | all points | of the means, all points | largest differences (flows, BDP) | claims by raw data that reproduce |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for id, errors in sorted(shipped_errors(folder).items()):
         own = claims[(claims["figures"].astype(str) == id) & (claims["exactness"] == "raw data")]
         numbers = [short(errors.rmse(bound)) for bound in BOUNDS_BDP]
@@ -121,25 +118,28 @@ def measured_table(folder: Path = SHIPPED) -> str:
             worst,
             reproduced,
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        rows.append(cells)
+    heads = (
+        "", "figure", "RMSE to 16 BDP", "to 32 BDP", "all points", "of the means, all points", "largest differences (flows, BDP)",
+        "claims by raw data that reproduce",
+    )  # fmt: skip
+    return "\n".join(table(heads, rows)) + "\n"
 
 
 def aims_table(folder: Path = SHIPPED) -> str:
     """What was aimed at, and what came out, in Markdown."""
     found = shipped_errors(folder)
-    lines = ["| | aim | measured |", "|---|---|---|"]
+    rows = []
     for id, up_to_bdp, aim in AIMS:
         if id not in found:
-            lines.append(f"| {id}, up to {up_to_bdp} BDP | {short(aim)} | does not ship |")
+            rows.append((f"{id}, up to {up_to_bdp} BDP", short(aim), "does not ship"))
             continue
         errors = found[id]
         value = errors.rmse(up_to_bdp)
         missed = "" if value <= aim else ", **missed**"
-        lines.append(
-            f"| {errors.words} ({errors.figure.scenario.figure}), up to {up_to_bdp} BDP | {short(aim)} | {short(value)}{missed} |"
-        )
-    return "\n".join(lines) + "\n"
+        what = f"{errors.words} ({errors.figure.scenario.figure}), up to {up_to_bdp} BDP"
+        rows.append((what, short(aim), short(value) + missed))
+    return "\n".join(table(("", "aim", "measured"), rows)) + "\n"
 
 
 def shipped_list(folder: Path = SHIPPED) -> str:
@@ -147,10 +147,11 @@ def shipped_list(folder: Path = SHIPPED) -> str:
     manifest = read_manifest(folder, SCALE)
     known = {figure.id: figure for figure in figures_at(SCALE, list(manifest.figures))}
     older = dict(zip(string.ascii_uppercase, older_versions(folder, SCALE).items(), strict=False))
-    lines = ["| figure | what | runs | older version |", "|---|---|---|---|"]
+    rows = []
     for id, runs in manifest.figures.items():
         marks = ", ".join(mark for mark, (_, ids) in older.items() if id in ids)
-        lines.append(f"| {id} | {known[id].scenario.figure or id.split('/')[1]} | {runs:,} | {marks} |")
+        rows.append((id, known[id].scenario.figure or id.split("/")[1], f"{runs:,}", marks))
+    lines = table(("figure", "what", "runs", "older version"), rows)
     keys = ", ".join(manifest.kernels)
     failed = f"{len(manifest.failed)} of them failed a self-check and are left out of their points' means:"
     lines += [

@@ -10,7 +10,7 @@ from bbrlab.base import paths
 from bbrlab.measure import sample_schema, schema
 from bbrlab.measure.sample_schema import Column
 from bbrlab.measure.schema import Metric
-from docs._make.marks import page
+from docs._make.marks import page, table
 
 PAGE = paths.ROOT / "docs/reference/results.md"
 
@@ -22,7 +22,7 @@ LONG = 50  # a definition that another metric has, too, is told once
 
 
 def _rows(metrics: Mapping[str, Metric]) -> list[str]:
-    rows = ["| column | unit | meaning | definition | source |", "|---|---|---|---|---|"]
+    rows = []
     defined: dict[str, str] = {}
     for m in metrics.values():
         over = f" (over how many: `{m.over}`)" if m.over else ""
@@ -34,8 +34,8 @@ def _rows(metrics: Mapping[str, Metric]) -> list[str]:
         first = defined.setdefault(definition, m.name)
         if first != m.name and len(definition) > LONG:
             definition = f"as `{first}`"
-        rows.append(f"| `{m.name}` | {m.unit} | {m.meaning}{over} | {definition}{since} | {m.source} |")
-    return rows
+        rows.append((f"`{m.name}`", m.unit, m.meaning + over, definition + since, m.source))
+    return table(("column", "unit", "meaning", "definition", "source"), rows)
 
 
 def metric_tables() -> str:
@@ -47,9 +47,8 @@ def metric_tables() -> str:
 
 def column_table(columns: Mapping[str, Column]) -> str:
     """The columns of a table of a run, as Markdown."""
-    rows = ["| column | unit | meaning | from |", "|---|---|---|---|"]
-    rows += [f"| `{c.name}` | {c.unit} | {c.meaning} | {c.source} |" for c in columns.values()]
-    return "\n".join(rows)
+    rows = [(f"`{c.name}`", c.unit, c.meaning, c.source) for c in columns.values()]
+    return "\n".join(table(("column", "unit", "meaning", "from"), rows))
 
 
 def made() -> dict[str, str]:

@@ -10,11 +10,14 @@ import pandas as pd
 from bbrlab.base.tables import published_table
 from bbrlab.results.statistics import rms
 from bbrlab.scenario.schema import PARAMETER_SETS
-from docs._make import beside_google
-from docs._make.marks import page
+from docs._make import beside_google, marks
 from docs._make.measured import MEASURED, SHIPPED, shipped_errors, short
 
 NOT_MEASURED = "–"
+HEADS = (
+    "", "all 42 cells: before, no noise", "now, no noise", "**now, noise**", "cells with Google's code", "before, no noise", "now, no noise",
+    "**now, noise**", "Google's, no noise", "Google's, noise",
+)  # fmt: skip
 SAME = "as before"  # of Linux's own code
 
 
@@ -30,10 +33,7 @@ def table(folder: Path = SHIPPED) -> str:
     """A line for each panel, in Markdown."""
     before = published_table("questions/panels_before").set_index("figure")["rmse_of_means"]
     cells = beside_google.cells(folder)
-    lines = [
-        "| | all 42 cells: before, no noise | now, no noise | **now, noise** | cells with Google's code | before, no noise | now, no noise | **now, noise** | Google's, no noise | Google's, noise |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for id, errors in sorted(shipped_errors(folder).items()):
         algorithms = {flow.cca for flow in errors.figure.scenario.flows}
         part = cells[cells["figure"] == id]
@@ -49,10 +49,10 @@ def table(folder: Path = SHIPPED) -> str:
             of_cells[3],
             NOT_MEASURED,
         ]
-        lines.append(f"| {' | '.join(row)} |")
-    return "\n".join(lines) + "\n"
+        rows.append(row)
+    return "\n".join(marks.table(HEADS, rows)) + "\n"
 
 
 def pages() -> dict[Path, str]:
     """{page: its text as it should be}."""
-    return {MEASURED: page(MEASURED, {"nine panels": table()})}
+    return {MEASURED: marks.page(MEASURED, {"nine panels": table()})}

@@ -19,6 +19,7 @@ from bbrlab.results.shipped import is_shipped, shipped_figures
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
 from bbrlab.show.outcomes import CAUSES, COLUMNS, Line, by_code, cause_table, causes, counted, tally
 from bbrlab.show.verdicts import settles_text
+from docs._make.marks import cell, table
 from docs._make.readme import names_of_papers
 
 PAGE = paths.ROOT / "docs" / "reference" / "outcomes.md"
@@ -27,6 +28,7 @@ READINGS = {"BBRv2's readings": later_choices(None, ["bbr2"]), "BBRv3's readings
 # What does not reproduce comes first.
 ORDER = (NOT_REPRODUCED, PARTLY, INCONCLUSIVE, AS_READ, REPRODUCED)
 WORST_FIRST = [NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN, REPRODUCED]
+HEADS = ("statement", "verdict", "claims", "measured", "expected", "cause", "scale")
 HEAD = """<!-- Made by make format from shipped/; do not edit. -->
 # What reproduces and what does not
 Every statement of the papers that has a verdict, by the results that ship; in each paper what does not reproduce comes first. The site (`bbrlab site`) adds charts, the interval of every claim and what the models say.
@@ -71,23 +73,14 @@ def outcomes(folder: Path | None = None) -> str:
 
 def _by_code(statements: pd.DataFrame) -> str:
     """What came of the statements by whose code they rest on, and where the causes lie."""
-    lines = [f"| | statements | {' | '.join(COLUMNS)} |", "|---|" + "---|" * (1 + len(COLUMNS))]
     rows = [*by_code(statements), Line("all", statements)]
-    lines += [
-        f"| {row.name} | {row.number} | {' | '.join(str(n) for n in tally(row.statements).values())} |" for row in rows
-    ]
-    causes_of = cause_table(statements)
-    lines += [
-        "",
-        "The cause of those that are partly or not reproduced:",
-        "",
-        f"| | {' | '.join(causes_of['heads'])} |",
-    ]
-    lines += ["|---|" + "---|" * len(causes_of["heads"])]
-    lines += [
-        f"| {name} | {' | '.join(map(str, numbers))} |"
-        for name, numbers in [*causes_of["rows"], ("all", causes(statements).values())]
-    ]
+    lines = table(
+        ("", "statements", *COLUMNS), [(row.name, row.number, *tally(row.statements).values()) for row in rows]
+    )
+    lines += ["", "The cause of those that are partly or not reproduced:", ""]
+    of_causes = cause_table(statements)
+    numbers_of = [*of_causes["rows"], ("all", causes(statements).values())]
+    lines += table(("", *of_causes["heads"]), [(name, *numbers) for name, numbers in numbers_of])
     return "\n".join(lines) + "\n"
 
 
@@ -97,20 +90,16 @@ def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, whole: Collec
     Args:
         whole: the figures that ship at scale full.
     """
-    lines = [f"## {name}"]
     decided = mine[mine["verdict"].isin(ORDER)]
-    if len(decided):
-        lines += [
-            "| statement | verdict | claims | measured | expected | cause | scale |",
-            "|---|---|---|---|---|---|---|",
-        ]
+    rows = []
     choices: dict[str, list[str]] = {}
     for verdict in ORDER:
         for row in decided[decided["verdict"] == verdict].to_dict("records"):
             own = claims[claims["statement"] == row["id"]]
-            lines.append(_row(row, own))
+            rows.append(_row(row, own))
             if row["chosen_after"]:
                 choices.setdefault(_choice(str(row["chosen_after"])), []).append(str(row["id"]))
+    lines = [f"## {name}", *(table(HEADS, rows) if rows else ())]
     if choices:
         lines += ["", "† Later choices:", *(f"- {_cell(text)} ({', '.join(ids)})" for text, ids in choices.items())]
     for verdict, words in (
@@ -144,7 +133,7 @@ def _waits_for(own: pd.DataFrame, whole: Collection[str]) -> str:
     return ", ".join([figure for figure in named if figure not in whole] or [f"{figure} again" for figure in named])
 
 
-def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> str:
+def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> tuple[object, ...]:
     """A statement's row."""
     counted = own[own["role"] == ""]
     decides = counted.iloc[counted["verdict"].map(WORST_FIRST.index).argmin()]
@@ -152,10 +141,9 @@ def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> str:
     mark = " †" if row["chosen_after"] else ""
     as_read = f": {_cell(row['as_read'])}" if row["as_read"] else ""
     where = {OWN: " (ours)", SECOND_HAND: " (at second hand)"}.get(_apart(row), "")
-    return (
-        f"| `{row['id']}`{where} {_cell(row['says'])}{finding} | {row['verdict']}{as_read}{mark} | {_counts(row, own)} | "
-        f"{_measured(decides)} | {_expected(row, decides)} | {_cause(row)} | {row['scale']} |"
-    )
+    says = f"`{row['id']}`{where} {_cell(row['says'])}{finding}"
+    verdict = f"{row['verdict']}{as_read}{mark}"
+    return says, verdict, _counts(row, own), _measured(decides), _expected(row, decides), _cause(row), row["scale"]
 
 
 def _apart(row: Mapping[Any, Any]) -> str:
@@ -206,8 +194,8 @@ def _measured(claim: pd.Series) -> str:
 
 
 def _cell(text: object) -> str:
-    """Text within a table."""
-    return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    """Text within a table, of which nothing is markup."""
+    return cell(text).replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
 
 
 def pages() -> dict[Path, str]:

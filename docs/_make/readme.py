@@ -23,7 +23,7 @@ from bbrlab.results.shipped import figures_without_noise, is_shipped, left_out
 from bbrlab.results.verdicts import DECIDED
 from bbrlab.show.outcomes import COLUMNS, MISSED, Line, causes, counted, noise_words, outcome_words, score_lines, tally
 from docs._make import beside_google
-from docs._make.marks import replace_between
+from docs._make.marks import replace_between, table
 from docs._make.measured import short
 
 PAGE = paths.ROOT / "README.md"
@@ -86,13 +86,11 @@ def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str], witho
     lines = [
         _in_words(of_papers, missing),
         "",
-        f"| paper | statements | {' | '.join(COLUMNS)} |",
-        "|---|" + "---|" * (1 + len(COLUMNS)),
+        *table(
+            ("paper", "statements", *COLUMNS),
+            [(row.name, row.number, *(n or "" for n in tally(row.statements).values())) for row in rows],
+        ),
     ]
-    for row in rows:
-        lines.append(
-            f"| {row.name} | {row.number} | {' | '.join(str(n or '') for n in tally(row.statements).values())} |"
-        )
     lines += ["", _causes_in_words(of_papers)]
     if without_noise:
         lines += [

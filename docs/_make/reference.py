@@ -16,7 +16,7 @@ from bbrlab.base import paths
 from bbrlab.cli.app import EXITS, app
 from bbrlab.cli.schemas import KINDS, schema_of
 from bbrlab.kernel.users import UsersFile
-from docs._make.marks import page
+from docs._make.marks import cell, page, table
 
 FOLDER, SCHEMAS = paths.ROOT / "docs" / "reference", paths.CONFIG / "schemas"
 Schema = Mapping[str, Any]
@@ -80,7 +80,7 @@ def _number(value: float) -> str:
 
 def _cell(text: str) -> str:
     """One cell of a table: one line, pages of docs/ as links."""
-    text = re.sub(r"\s+", " ", text).replace("``", "`").replace("|", "\\|").strip()
+    text = cell(text).replace("``", "`")
     return re.sub(
         r"docs/(\w+)/(\w+\.md)", lambda m: f"[{m[2]}]({'' if m[1] == FOLDER.name else f'../{m[1]}/'}{m[2]})", text
     )
@@ -94,11 +94,12 @@ def schema_tables(schema: Schema) -> str:
     lines = []
     for name in _in_order(parts, schema):
         part = parts[name]
-        lines += [f"## {name}", _cell(str(part.get("description", ""))), "", "| key | values | default | meaning |", "|---|---|---|---|"]  # fmt: skip
-        for key, field in part["properties"].items():
-            row = (f"`{key}`", _values(field), _default(key, part, field), str(field.get("description", "")))
-            lines.append("| " + " | ".join(_cell(cell) for cell in row) + " |")
-        lines.append("")
+        rows = [
+            (f"`{key}`", _values(field), _default(key, part, field), str(field.get("description", "")))
+            for key, field in part["properties"].items()
+        ]
+        lines += [f"## {name}", _cell(str(part.get("description", ""))), ""]
+        lines += [*table(("key", "values", "default", "meaning"), [map(_cell, row) for row in rows]), ""]
     return "\n".join(lines)
 
 
@@ -139,8 +140,7 @@ def command_line() -> str:
     """Exit codes, and every command with its arguments and options."""
     import bbrlab.cli.commands  # noqa: F401 - each module adds its commands
 
-    lines = ["## Exit codes", "| code | meaning |", "|---|---|"]
-    lines += [f"| {code} | {meaning} |" for code, meaning in EXITS.items()]
+    lines = ["## Exit codes", *table(("code", "meaning"), EXITS.items())]
     root = typer.main.get_command(app)
     assert isinstance(root, TyperGroup)
     for typed, command in sorted(_commands(root, "bbrlab")):
@@ -148,18 +148,18 @@ def command_line() -> str:
         usage = " ".join([typed, *command.collect_usage_pieces(context)])
         lines += ["", f"## {typed}", f"`{usage}`", "", _cell(command.help or ""), ""]
         rows = list(_parameters(command, context))
-        lines += (["| argument or option | meaning |", "|---|---|", *rows]) if rows else []
+        lines += table(("argument or option", "meaning"), rows) if rows else []
     return "\n".join([*lines, ""])
 
 
-def _parameters(command: Any, context: typer.Context) -> Iterator[str]:
+def _parameters(command: Any, context: typer.Context) -> Iterator[tuple[str, str]]:
     for parameter in command.get_params(context):
         record = None if getattr(parameter, "hidden", False) else parameter.get_help_record(context)
         if record is not None and "--help" not in parameter.opts:
             # An argument's name says what it is.
             name = re.sub(r"<[^>]*>", lambda found: TYPES.get(found[0], found[0]), record[0])
             typed = name if record[0].startswith("-") else re.sub(r" <[^>]*>$", "", record[0])
-            yield f"| `{_cell(typed)}` | {_cell(record[1])} |"
+            yield f"`{_cell(typed)}`", _cell(record[1])
 
 
 def scenario_page() -> str:
@@ -174,21 +174,22 @@ def scenario_page() -> str:
         "Where a kind takes less than the field:",
         "",
     ]
-    lines += ["| kind | option | least | largest |", "|---|---|---|---|"]
-    lines += [
-        f"| `{kind}` | `{name}` | {_number(bounds[0])} | {_number(bounds[1])} |"
+    ranges = [
+        (f"`{kind}`", f"`{name}`", *map(_number, bounds))
         for kind, options in QDISC_OPTIONS.items()
         for name, bounds in options.items()
         if bounds != ANY
     ]
+    lines += table(("kind", "option", "least", "largest"), ranges)
     lines += ["", "## Parameters of Linux's algorithms", "`params` of a flow group; a kernel of one's own may have more. reno has none. Those of bbr2 and "
-              "bbr3: [bbr_parameters.md](bbr_parameters.md).", "", "| algorithm | parameter | values |", "|---|---|---|"]  # fmt: skip
-    lines += [f"| `{cca}` | `{name}` | {kind} |" for cca, kinds in PARAMETERS.items() for name, kind in kinds.items()]
+              "bbr3: [bbr_parameters.md](bbr_parameters.md).", ""]  # fmt: skip
+    kinds = [(f"`{cca}`", f"`{name}`", kind) for cca, kinds in PARAMETERS.items() for name, kind in kinds.items()]
+    lines += table(("algorithm", "parameter", "values"), kinds)
     lines += ["", f"`beta` of cubic below {FRIENDLY_BETA_MIN} needs `tcp_friendliness: off`."]
     lines += ["", "## What needs what", "Without its partner a field has no effect: it is refused where it has none at any point of the scenario, and noted by `check` "
               "where it has none at some points of a sweep.", ""]  # fmt: skip
-    lines += ["| field | has an effect with | otherwise |", "|---|---|---|"]
-    lines += [f"| `{n.field}` | {_cell(n.needs)} | {'noted' if n.only_noted else 'refused'} |" for n in NEEDS]
+    rows = [(f"`{n.field}`", _cell(n.needs), "noted" if n.only_noted else "refused") for n in NEEDS]
+    lines += table(("field", "has an effect with", "otherwise"), rows)
     return "\n".join([*lines, ""])
 
 

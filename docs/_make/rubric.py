@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from bbrlab.base import paths
 from bbrlab_apps.grading.rubric import CheckPoints, Hint, JudgedClaim, Late, Limits, Question, Rubric, Values
-from docs._make.marks import page
+from docs._make.marks import page, table
 
 PAGE = paths.ROOT / "courses/README.md"
 TABLES: dict[str, type[BaseModel]] = {
@@ -22,11 +22,8 @@ def tables() -> str:
     """The keys of a rubric and of its parts, as Markdown."""
     lines = []
     for title, model in TABLES.items():
-        lines += [f"### {title}", "| key | default | meaning |", "|---|---|---|"]
-        lines += [
-            f"| `{name}` | {_default(info)} | {info.description or ''} |" for name, info in model.model_fields.items()
-        ]
-        lines.append("")
+        rows = [(f"`{name}`", _default(info), info.description or "") for name, info in model.model_fields.items()]
+        lines += [f"### {title}", *table(("key", "default", "meaning"), rows), ""]
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ from bbrlab.base import paths
 from bbrlab.base.strict import Strict, read_model
 from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
+from docs._make.marks import cell, table
 
 PAGE = paths.ROOT / "docs" / "reference" / "verdict_changes.md"
 FILE = paths.DATA / "verdict_changes.yaml"
@@ -105,26 +106,22 @@ def page(folder: Path | None = None) -> str:
     parts.append(f"{same} of {len(changes.before)} verdicts are the same as before.\n")
     shared = changes.shared()
     parts.append("Reasons that many statements have, to which the tables point:\n")
-    parts.append("\n".join(f"{number}. {_cell(words)}" for number, words in enumerate(shared, 1)) + "\n")
+    parts.append("\n".join(f"{number}. {cell(words)}" for number, words in enumerate(shared, 1)) + "\n")
     for title, mine in (
         ("Worse", found[found["better"] < 0]),
         ("Better", found[found["better"] > 0]),
         ("New, gone, or not decided on one side", found[found["better"] == 0]),
         ("The same verdict, by other claims or rules", everything[everything["same"]]),
     ):
-        lines = [f"## {title} ({len(mine)})", "| statement | before | now | why |", "|---|---|---|---|"]
+        rows = []
         for r in mine.itertuples():
             why = str(r.why)
             for words, number in shared.items():
                 why = why.replace(words, number)
-            lines.append(f"| `{r.id}` | {r.before} | {_cell(r.now)} | {_cell(why)} |")
+            rows.append((f"`{r.id}`", r.before, cell(r.now), cell(why)))
+        lines = [f"## {title} ({len(mine)})", *table(("statement", "before", "now", "why"), rows)]
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
-
-
-def _cell(text: object) -> str:
-    """Text within a table."""
-    return " ".join(str(text).split()).replace("|", "\\|")
 
 
 def pages() -> dict[Path, str]:
