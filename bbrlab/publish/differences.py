@@ -88,7 +88,7 @@ def _unequal_curves(expected: ExpectedRun, folder: Path) -> list[Problem]:
     again = None if choice is None else curves_of_point(choice, run.point, folder / SAMPLES)
     if again is not None and curves.reset_index(drop=True).equals(again.astype(curves.dtypes)):
         return []
-    what = f"its curves of {run.point.label} are not of its run; bbrlab ship --curves {run.figure} makes them anew"
+    what = f"its curves of {run.point.label} are not of its run; bbrlab ship --add {run.figure} packs them anew"
     return [Problem(file_of(run.figure), what)]
 
 

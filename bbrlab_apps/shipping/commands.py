@@ -87,7 +87,6 @@ def ship(
     without_curves: Annotated[bool, typer.Option("--without-curves", help="Of the predictions that are missing, compute none that only a page's curves need; bbrlab rejudge adds them.")] = False,
     add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Drop other figures that ship at this scale.")] = False,
-    curves: Annotated[bool, typer.Option("--curves", help="Only add the curves of the runs of data/curves.yaml to figures that ship: of the samples in --results, or of the runs made again.")] = False,
     cores: Annotated[int | None, at_once("Predictions at once, of those that are missing")] = None,
 ) -> None:  # fmt: skip
     """Pack finished figures of a campaign, with the hashes of all their runs, and judge them, to ship with the package.
@@ -100,9 +99,6 @@ def ship(
 
     scale = scale or load_config().scale
     place = out or paths.SHIPPED
-    if curves:
-        _ship_curves(scale, figures, results, place)
-        return
     campaign = finished(scale, chosen_figures(figures), results or paths.results_folder(), explained, without_curves)
     if add and replace:
         raise UserError("--add and --replace: give one of them: keep other figures that ship, or drop them")
@@ -117,20 +113,6 @@ def ship(
     for words, ids in older_versions(place, scale).items():
         typer.echo(f"of an older version of bbrlab ({words}): {in_short(ids)}")
     warn_of_changed_code(packed.commits)
-
-
-def _ship_curves(scale: str, figures: list[str] | None, results: Path | None, place: Path) -> None:
-    from bbrlab.results.figures import figures_at
-    from bbrlab_apps.shipping.ship_curves import add_curves
-
-    with status_line() as line:
-        added = add_curves(
-            place, scale, figures_at(scale, chosen_figures(figures)), results, lambda text: _show(line, text)
-        )
-    for id, size in added.figures.items():
-        typer.echo(f"{id}: {size / 1000:.0f} kB of curves")
-    for id, why in added.refused.items():
-        typer.echo(f"{id}: none: {why}")
 
 
 @app.command()

@@ -19,7 +19,6 @@ from bbrlab.results import curves
 from bbrlab.results.curves import POINTS, choices, curves_of_figure, curves_of_point, file_of, thinned
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import ShownResults
-from bbrlab_apps.shipping import ship_curves
 from bbrlab_apps.shipping.shipped_folder import replace_shipped
 from bbrlab_apps.site.curve_pictures import Curves, curves_shown, pictures_of
 from studies.curve_plots import drawn
@@ -139,18 +138,20 @@ def test_a_queue_has_its_full_buffer_and_another_unit_where_the_paper_has(tmp_pa
     assert min(picture.panels[0]["lines"][0]["x"]) >= 40, "twenty seconds"
 
 
-def ship(folder: Path, results: Path, sha256: str | None = None) -> None:
+def ship(folder: Path, results: Path) -> None:
     """What ships of two runs, as far as curves need it."""
     figure = run_all(results)
     runs = pd.DataFrame(
         [
             {"figure": ID, "point": point.label, "seed": 1, "summary_sha256": "s", "commit": "c", "short_flows_sha256": None,
-             "samples_sha256": sha256 or files.sha256(results / "runs" / ID / point.label / "seed-1" / "samples.parquet")}
+             "samples_sha256": files.sha256(results / "runs" / ID / point.label / "seed-1" / "samples.parquet")}
             for point in figure.points
         ]
     )  # fmt: skip
     folder.mkdir()
-    content = {"runs.parquet": runs, "checks.parquet": pd.DataFrame({"figure": [ID]})}
+    table = curves_of_figure(choices()[ID], figure, results / "runs")
+    assert table is not None
+    content = {"runs.parquet": runs, "checks.parquet": pd.DataFrame({"figure": [ID]}), file_of(ID): table}
     manifest = {
         "format": 3,
         "scale": "full",
@@ -163,17 +164,10 @@ def ship(folder: Path, results: Path, sha256: str | None = None) -> None:
     replace_shipped(folder / "full", content, manifest)
 
 
-def test_curves_are_added_to_what_ships_and_nothing_else_changes(tmp_path):
+def test_curves_that_ship_are_small_and_are_shown(tmp_path):
     results, folder = tmp_path / "results", tmp_path / "shipped"
     ship(folder, results)
-    before = {p.name: p.read_bytes() for p in (folder / "full").iterdir() if p.name != "manifest.json"}
-    added = ship_curves.add_curves(folder, "full", [the_figure()], results)
-    assert list(added.figures) == [ID] and not added.refused
-    assert {p.name: p.read_bytes() for p in (folder / "full").glob("*.parquet")} == before, "those beside it"
-    written = (folder / "full" / file_of(ID)).read_bytes()
-    assert len(written) < 100_000
-    ship_curves.add_curves(folder, "full", [the_figure()], results)
-    assert (folder / "full" / file_of(ID)).read_bytes() == written, "the same bytes again"
+    assert (folder / "full" / file_of(ID)).stat().st_size < 100_000
     shown = curves_shown(ShownResults(folder, "full", True, ""), ID, "quick")
     assert shown is not None and shown.scale == "full", "of another scale, where that has some"
     own = curves_shown(ShownResults(results, "full", False, ""), ID, "full")
@@ -181,25 +175,9 @@ def test_curves_are_added_to_what_ships_and_nothing_else_changes(tmp_path):
     pd.testing.assert_frame_equal(own.table, shown.table, check_dtype=False)
 
 
-def test_samples_of_another_run_give_no_curves(tmp_path, monkeypatch):
-    results, folder = tmp_path / "results", tmp_path / "shipped"
-    ship(folder, results, sha256="another")
-
-    def run_job(job, started):
-        made_up_run(the_figure().points[0], 1, job.out)
-        return type("Ended", (), {"why": "", "wall_s": 1.0})
-
-    monkeypatch.setattr(ship_curves, "run_job", run_job)
-    monkeypatch.setattr(ShippedResults, "expected", lambda self, key: type("E", (), {"kernel": ("lab-6.12", "k")}))
-    added = ship_curves.add_curves(folder, "full", [the_figure()], results)
-    assert not added.figures and "its samples are others than those that ship" in added.refused[ID]
-    assert not (folder / "full" / file_of(ID)).exists()
-
-
 def test_verify_finds_curves_that_are_not_of_their_run(tmp_path):
     results, folder = tmp_path / "results", tmp_path / "shipped"
     ship(folder, results)
-    ship_curves.add_curves(folder, "full", [the_figure()], results)
     key = (ID, the_figure().points[0].label, 1)
     expected = ShippedResults(folder, "full", {ID: the_figure()}).expected(key)
     assert expected.curves is not None
@@ -207,7 +185,7 @@ def test_verify_finds_curves_that_are_not_of_their_run(tmp_path):
     assert differences._unequal_curves(expected, run) == []
     edited = expected.curves.assign(y=expected.curves["y"].where(expected.curves.index != 5, 1.25))
     (problem,) = differences._unequal_curves(replace(expected, curves=edited), run)
-    assert problem.file == file_of(ID) and "bbrlab ship --curves tang/fig2" in problem.what
+    assert problem.file == file_of(ID) and "bbrlab ship --add tang/fig2" in problem.what
 
 
 def test_a_figure_that_is_packed_anew_loses_its_old_curves():
