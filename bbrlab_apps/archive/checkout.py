@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import subprocess
@@ -9,19 +10,33 @@ import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from bbrlab.base import paths
+from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 
 
 @dataclass(frozen=True)
-class SourceFile:
-    """A file as a commit has it."""
+class Member:
+    """A file of the archive: on disk (``path``), in memory (``data``), or a link to another (``link``)."""
 
     name: str
-    data: bytes | None  # its content; None for a link
-    executable: bool
-    link: str = ""  # a link's target
+    path: Path | None = None
+    data: bytes = b""
+    executable: bool = False
+    link: str = ""
+
+    def size(self) -> int:
+        """Bytes."""
+        return self.path.stat().st_size if self.path else len(self.data)
+
+    def digest(self) -> str:
+        """SHA-256."""
+        return files.sha256(self.path) if self.path else hashlib.sha256(self.data).hexdigest()
+
+    def open(self) -> IO[bytes]:
+        """Its content."""
+        return open(self.path, "rb") if self.path else io.BytesIO(self.data)
 
 
 @dataclass(frozen=True)
@@ -71,7 +86,7 @@ def _changed(checkout: Path, apart_from: Sequence[Path]) -> list[str]:
     ]
 
 
-def sources(commit: Commit, checkout: Path = paths.ROOT) -> list[SourceFile]:
+def sources(commit: Commit, checkout: Path = paths.ROOT) -> list[Member]:
     """Every file of a commit, in the order of the names."""
     packed = _git(checkout, "archive", "--format=tar", commit.name)
     if packed is None:
@@ -81,9 +96,9 @@ def sources(commit: Commit, checkout: Path = paths.ROOT) -> list[SourceFile]:
         for entry in tar:
             file = tar.extractfile(entry) if entry.isfile() else None
             if file is not None:
-                source_files.append(SourceFile(entry.name, file.read(), bool(entry.mode & 0o100)))
+                source_files.append(Member(entry.name, data=file.read(), executable=bool(entry.mode & 0o100)))
             elif entry.issym():
-                source_files.append(SourceFile(entry.name, None, False, entry.linkname))
+                source_files.append(Member(entry.name, link=entry.linkname))
     return sorted(source_files, key=lambda one: one.name)
 
 

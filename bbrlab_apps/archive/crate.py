@@ -17,26 +17,13 @@ from rocrate.model import ContextEntity, SoftwareApplication
 from rocrate.rocrate import ROCrate
 
 from bbrlab_apps.archive.citation import name_of
+from bbrlab_apps.shipping.finished_run import FinishedRun
 
 METADATA = "ro-crate-metadata.json"
 RO_CRATE = "1.1"  # the newest that the profile is made for
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 COMPLETED = "http://schema.org/CompletedActionStatus"
 TEXT = "text/plain"
-
-
-@dataclass(frozen=True)
-class GuestRun:
-    """One run of a guest, by its manifest."""
-
-    place: str  # its folder in the archive, without a slash at its end
-    point: str
-    kernel: Mapping[str, Any]  # what the manifest says of the kernel: `key`, `release`, `source` and `compiler`
-    seed: int
-    finished: str  # when it ended (UTC, "2026-11-23T04:12:29Z"), and how many seconds it took
-    took_s: float
-    commit: str
-    figure: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +35,7 @@ class Campaign:
     commit: str
     published: str
     scale: str
-    runs: Sequence[GuestRun]
+    runs: Sequence[FinishedRun]
 
 
 def metadata(campaign: Campaign) -> dict[str, Any]:
@@ -114,25 +101,27 @@ def _describe_files(crate: ROCrate, scale: str) -> None:
         crate.add_dataset(dest_path=place, properties={"name": name, "description": description})
 
 
-def _actions(crate: ROCrate, runs: Sequence[GuestRun]) -> list[ContextEntity]:
+def _actions(crate: ROCrate, runs: Sequence[FinishedRun]) -> list[ContextEntity]:
     """An action for each run."""
     seeds = {
         seed: _entity(crate, f"#seed-{seed}", "PropertyValue", name="seed", value=seed)
-        for seed in sorted({run.seed for run in runs})
+        for seed in sorted({one.run.seed for one in runs})
     }
     points: dict[str, Any] = {}
     programs: dict[tuple[str, str], SoftwareApplication] = {}
     actions = []
-    for run in runs:
-        subject = run.place.removeprefix("results/runs/")
-        if run.point not in points:
-            points[run.point] = _file(crate, run.point, f"A point of {run.figure}", "application/yaml")
-        program = run.commit, run.kernel["key"]
+    for one in runs:
+        run, wall = one.run, one.manifest["wall"]
+        subject = f"{run.figure}/{run.point.label}/seed-{run.seed}"
+        point = f"results/points/{run.figure}/{run.point.label}.yaml"
+        if point not in points:
+            points[point] = _file(crate, point, f"A point of {run.figure}", "application/yaml")
+        program = one.commit, one.manifest["kernel"]["key"]
         if program not in programs:
-            programs[program] = _program(crate, run)
-        end = datetime.datetime.fromisoformat(run.finished.replace("Z", "+00:00"))
-        start = end - datetime.timedelta(seconds=round(run.took_s))
-        result = crate.add_dataset(dest_path=f"{run.place}/", properties={"name": subject})
+            programs[program] = _program(crate, one)
+        end = datetime.datetime.fromisoformat(wall["finished"].replace("Z", "+00:00"))
+        start = end - datetime.timedelta(seconds=round(wall["total_s"]))
+        result = crate.add_dataset(dest_path=f"results/runs/{subject}/", properties={"name": subject})
         properties = {
             "name": f"Run {subject}",
             "description": "One guest in virtual time; manifest.json in its folder has what it came from.",
@@ -140,25 +129,26 @@ def _actions(crate: ROCrate, runs: Sequence[GuestRun]) -> list[ContextEntity]:
             "endTime": end.isoformat(timespec="seconds"),
             "actionStatus": COMPLETED,
         }
-        objects = [points[run.point], seeds[run.seed]]
+        objects = [points[point], seeds[run.seed]]
         actions.append(
             crate.add_action(programs[program], f"#{quote(f'run/{subject}')}", objects, [result], properties)
         )
     return actions
 
 
-def _program(crate: ROCrate, run: GuestRun) -> SoftwareApplication:
+def _program(crate: ROCrate, run: FinishedRun) -> SoftwareApplication:
     """The code of a commit with the kernel that it ran."""
-    key = run.kernel["key"]
+    linux = run.manifest["kernel"]
+    key = linux["key"]
     kernel = crate.dereference(f"#kernel-{key}") or crate.add(
         SoftwareApplication(
             crate,
             f"#kernel-{key}",
             properties={
-                "name": f"Linux {run.kernel['release']}, guest kernel {key}",
-                "softwareVersion": run.kernel["release"],
+                "name": f"Linux {linux['release']}, guest kernel {key}",
+                "softwareVersion": linux["release"],
                 "identifier": key,
-                "description": f"Built from {run.kernel['source']} by {run.kernel['compiler']}.",
+                "description": f"Built from {linux['source']} by {linux['compiler']}.",
             },
         )
     )

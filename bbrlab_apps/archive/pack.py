@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import hashlib
-import io
 import json
 import shutil
 import tarfile
@@ -23,7 +23,7 @@ from bbrlab.results.shipped import content_hash
 from bbrlab.run.output import MANIFEST as RUN_MANIFEST
 from bbrlab.run.output import SUMMARY, TABLES
 from bbrlab_apps.archive import crate
-from bbrlab_apps.archive.checkout import Commit, SourceFile, commit_of, sources
+from bbrlab_apps.archive.checkout import Commit, Member, commit_of, sources
 from bbrlab_apps.archive.citation import project_version, read_citation
 from bbrlab_apps.archive.verdicts import check_judged
 from bbrlab_apps.shipping.finished_run import FinishedRun
@@ -40,29 +40,6 @@ LICENCES = {
     "results": "CC0-1.0",
 }
 COMPRESSION = 6
-
-
-@dataclass(frozen=True)
-class Member:
-    """A file of the archive: on disk (``path``), in memory (``data``), or a link to another (``link``)."""
-
-    name: str
-    path: Path | None = None
-    data: bytes = b""
-    executable: bool = False
-    link: str = ""
-
-    def size(self) -> int:
-        """Bytes."""
-        return self.path.stat().st_size if self.path else len(self.data)
-
-    def digest(self) -> str:
-        """SHA-256."""
-        return files.sha256(self.path) if self.path else hashlib.sha256(self.data).hexdigest()
-
-    def open(self) -> IO[bytes]:
-        """Its content."""
-        return open(self.path, "rb") if self.path else io.BytesIO(self.data)
 
 
 @dataclass(frozen=True)
@@ -146,12 +123,12 @@ def _check_room(needed: int, out: Path) -> None:
         )
 
 
-def _sources(files_of_commit: Sequence[SourceFile]) -> Iterator[Member]:
+def _sources(files_of_commit: Sequence[Member]) -> Iterator[Member]:
     """The sources below source/, and the licences once more where everybody looks."""
     for file in files_of_commit:
-        yield Member(f"source/{file.name}", None, file.data or b"", file.executable, file.link)
+        yield dataclasses.replace(file, name=f"source/{file.name}")
         if file.name == "LICENSE" or file.name.startswith("LICENSES/"):
-            yield Member(file.name, None, file.data or b"")
+            yield Member(file.name, data=file.data)
 
 
 def _results(scale: str, runs: Sequence[FinishedRun], results: Path) -> Iterator[Member]:
@@ -230,20 +207,7 @@ def _own_parts(spec: KernelSpec) -> dict[str, Any]:
 
 
 def _provenance(version: str, commit: Commit, scale: str, runs: Sequence[FinishedRun]) -> dict[str, Any]:
-    guest_runs = [
-        crate.GuestRun(
-            place=f"results/runs/{one.run.figure}/{one.run.point.label}/seed-{one.run.seed}",
-            point=f"results/points/{one.run.figure}/{one.run.point.label}.yaml",
-            kernel=one.manifest["kernel"],
-            seed=one.run.seed,
-            finished=one.manifest["wall"]["finished"],
-            took_s=one.manifest["wall"]["total_s"],
-            commit=one.commit,
-            figure=one.run.figure,
-        )
-        for one in runs
-    ]
-    return crate.metadata(crate.Campaign(read_citation(), version, commit.name, commit.day, scale, guest_runs))
+    return crate.metadata(crate.Campaign(read_citation(), version, commit.name, commit.day, scale, runs))
 
 
 def _json(content: Any) -> bytes:

@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import shlex
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
@@ -202,9 +203,9 @@ KERNEL = {
 def campaign(commits: tuple[str, ...] = ("c" * 40,) * 6) -> crate.Campaign:
     """A made-up campaign of one figure: a run of each commit."""
     made = [
-        crate.GuestRun(
-            f"results/runs/tang/fig2/case=a,x={i // 2}/seed-{i % 2 + 1}", f"results/points/tang/fig2/case=a,x={i // 2}.yaml",
-            KERNEL, i % 2 + 1, "2026-11-23T04:12:29Z", 1.6, commit, "tang/fig2",
+        SimpleNamespace(
+            run=SimpleNamespace(figure="tang/fig2", point=SimpleNamespace(label=f"case=a,x={i // 2}"), seed=i % 2 + 1),
+            manifest={"kernel": KERNEL, "wall": {"finished": "2026-11-23T04:12:29Z", "total_s": 1.6}}, commit=commit,
         )
         for i, commit in enumerate(commits)
     ]  # fmt: skip
