@@ -19,7 +19,7 @@ from bbrlab.kernel.built import Kernel
 from bbrlab_apps.grading.classroom import NO_MATCHES, ClassMatches
 from bbrlab_apps.grading.grades import GRADE, Grade, Item
 from bbrlab_apps.grading.judge import Judged, judge, points_of_figure
-from bbrlab_apps.grading.limited import Refused, run_limited
+from bbrlab_apps.grading.limited import Refused
 from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.marks import NOBODY, ByPeople, late_cost, worth
 from bbrlab_apps.grading.personal import Personal, personal
@@ -27,7 +27,7 @@ from bbrlab_apps.grading.report import GRADESCOPE, PAGE, write_report
 from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
 from bbrlab_apps.grading.rubric import Question, Rubric
 from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, RESULTS, SCENARIO
-from bbrlab_apps.grading.submitted_content import SubmittedContent, read_content
+from bbrlab_apps.grading.submitted_content import SubmittedContent, read_limited
 from bbrlab_apps.grading.submitted_runs import COPIED, OTHERS_RUN
 
 CONTENT = "examined.json"
@@ -75,15 +75,10 @@ def _content_of(task: _Task) -> SubmittedContent:
             return cached
     import pyarrow.parquet  # noqa: F401  # before the process forks, not in each of its children
 
-    limits = task.rubric.limits
-    with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
-        try:
-            submitted: SubmittedContent = run_limited(
-                lambda: read_content(task.path, task.rubric, task.personal, task.kernel, Path(scratch)),
-                seconds=limits.examine_s, memory_bytes=int(limits.memory_mb * 1e6), file_bytes=int(limits.submission_mb * 1e6),
-            )  # fmt: skip
-        except Refused as error:
-            submitted = {**NOTHING, "incomplete": [str(error)]}
+    try:
+        submitted = read_limited(task.path, task.rubric, task.personal, task.kernel)
+    except Refused as error:
+        submitted = {**NOTHING, "incomplete": [str(error)]}
     files.write_json(kept, {"made_by": outputs.OWNER, "key": task.key, "examined": submitted})
     return submitted
 

@@ -6,22 +6,20 @@ import functools
 import math
 from collections.abc import Collection
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import pandas as pd
 
-from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.claims.columns import PREDICTION_OF, speaks_of
 from bbrlab.claims.judge import outcome
 from bbrlab.claims.sample import sample
 from bbrlab.claims.schema import PREDICTED, Claim
 from bbrlab.claims.select import select
-from bbrlab.measure import schema
+from bbrlab.measure.summary import Summary
 from bbrlab.models import predictions
 from bbrlab.results.figures import Figure, Run
-from bbrlab.results.tables import run_rows
-from bbrlab.run.output import SUMMARY
+from bbrlab.results.tables import run_rows, table_of_rows
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab_apps.grading.personal import FIGURE, Personal, problem_of
@@ -53,15 +51,10 @@ def judge(
     present = set()
     for index in counting:
         run = submitted["runs"][index]
-        folder = scratch / f"run-{index}"
-        folder.mkdir()
-        files.write_json(folder / SUMMARY, run["summary"])
         point = points[run["point"]]
         present.add((point.label, run["seed"]))
-        rows += run_rows(Run(FIGURE, point, run["seed"], folder))
-    table = pd.DataFrame(rows)
-    for column in schema.METRICS.keys() & set(table):
-        table[column] = table[column].astype(float)
+        rows += run_rows(Run(FIGURE, point, run["seed"], scratch), cast(Summary, run["summary"]))
+    table = table_of_rows(rows)
     return {
         id: _judged(claim, points, personal, present, table, scratch)
         for id, claim in personal.assignment.claims.items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +16,12 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict, read_model
 from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.results.verdicts import FINAL
-from bbrlab_apps.grading.limited import Refused, run_limited
+from bbrlab_apps.grading.limited import Refused
 from bbrlab_apps.grading.personal import Personal, checked_id, filled_in
 from bbrlab_apps.grading.rerun import ready
 from bbrlab_apps.grading.rubric import Limits, Question, Rubric, Scalar, Values
 from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, SCENARIO
-from bbrlab_apps.grading.submitted_content import SubmittedContent, read_content
+from bbrlab_apps.grading.submitted_content import SubmittedContent, read_limited
 
 SHEET = "sheet.yaml"
 LISTED = 20
@@ -131,14 +130,10 @@ def check_submission(path: Path, sheet_file: Path) -> tuple[Sheet, list[Check], 
         filled_in(rubric, {}),
     )
     kernel = ready(rubric)
-    with tempfile.TemporaryDirectory(prefix="bbrlab-check-") as scratch:
-        try:
-            submitted: SubmittedContent = run_limited(
-                lambda: read_content(path, rubric, personal, kernel, Path(scratch)), seconds=sheet.limits.examine_s,
-                memory_bytes=int(sheet.limits.memory_mb * 1e6), file_bytes=int(sheet.limits.submission_mb * 1e6),
-            )  # fmt: skip
-        except Refused as error:
-            return sheet, [Check("all parts are there and can be read", [str(error)])], []
+    try:
+        submitted = read_limited(path, rubric, personal, kernel)
+    except Refused as error:
+        return sheet, [Check("all parts are there and can be read", [str(error)])], []
     return sheet, _checks(submitted, personal), submitted["notes"]
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import in_short
 from bbrlab.base.yaml_files import read_texts, read_yaml
 from bbrlab_apps.grading.rubric import Limits
 
@@ -73,8 +74,7 @@ def shown(name: str | bytes, length_max: int = 100) -> str:
 
 def some_of(names: list[str]) -> str:
     """The first few untrusted names, and the number of the others."""
-    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
-    return ", ".join(shown(n) for n in names[:NAMED_MAX]) + more
+    return in_short([shown(name) for name in names], NAMED_MAX)
 
 
 def open_submission(path: Path, limits: Limits, scratch: Path) -> Submission:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
@@ -15,6 +16,7 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.built import Kernel
 from bbrlab_apps.grading.answers import answers_of
+from bbrlab_apps.grading.limited import run_limited
 from bbrlab_apps.grading.personal import Personal
 from bbrlab_apps.grading.rubric import Rubric
 from bbrlab_apps.grading.submission import (
@@ -46,8 +48,19 @@ class SubmittedContent(TypedDict):
     runs: list[SubmittedRun]
 
 
+def read_limited(path: Path, rubric: Rubric, personal: Personal, kernel: Kernel) -> SubmittedContent:
+    """read_content() in a process with the rubric's limits. Refused if it cannot be read within them."""
+    limits = rubric.limits
+    with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
+        content: SubmittedContent = run_limited(
+            lambda: read_content(path, rubric, personal, kernel, Path(scratch)),
+            seconds=limits.examine_s, memory_bytes=int(limits.memory_mb * 1e6), file_bytes=int(limits.submission_mb * 1e6),
+        )  # fmt: skip
+    return content
+
+
 def read_content(path: Path, rubric: Rubric, personal: Personal, kernel: Kernel, scratch: Path) -> SubmittedContent:
-    """Read a submission. To be called in a process with limits (limited.run_limited()). UserError if it cannot be opened at all."""
+    """Read a submission. To be called in a process with limits (read_limited()). UserError if it cannot be opened at all."""
     submission = open_submission(path, rubric.limits, scratch)
     incomplete, notes = list(submission.problems), list[str]()
     unexpected = [
