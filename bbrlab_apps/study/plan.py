@@ -101,8 +101,6 @@ def _check_folder(study: Study, path: Path) -> None:
         raise UserError(
             f"--out {folder}: is of the study '{name}', and {path} is called '{study.name}'; choose another folder"
         )
-    if _is_of_before(folder, content):  # nothing there has a mark
-        return
     if not outputs.is_as_made(folder / SCENARIO):
         raise UserError(
             f"--out {folder}: its {SCENARIO} is not as bbrlab sweep wrote it, and would be replaced; choose another folder"
@@ -110,11 +108,6 @@ def _check_folder(study: Study, path: Path) -> None:
     tables = {folder / name: mark for name, mark in MARKS.items()}
     for file, mark in {**tables, **dict.fromkeys(study.pictures, outputs.PICTURE)}.items():
         outputs.check_file("--out", file, mark)
-
-
-def _is_of_before(folder: Path, content: Any) -> bool:
-    """Whether a folder has runs, and the scenario of them as versions wrote it that did not sign it: with no comment, in the same form."""
-    return (folder / RUNS).is_dir() and outputs.text_of(folder / SCENARIO) == dump_yaml(content, sort_keys=False)
 
 
 def write_scenario(study: Study) -> None:
