@@ -16,10 +16,10 @@ WIDTH = 130  # of a wide console that is no terminal
 
 
 class Console(rich.console.Console):
-    """Rich's, without its markup, and without what a terminal would obey in a text: colours are given by ``style`` or a Text."""
+    """Rich's, without markup, colours of its own, and what a terminal would obey in a text: colours are given by ``style`` or a Text."""
 
     def __init__(self, **options: Any):
-        super().__init__(markup=False, emoji=False, **options)
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
         """A text as it is shown, so that it is measured so, too."""

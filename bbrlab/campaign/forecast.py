@@ -122,7 +122,7 @@ def show_forecast(
     left = [run for figure in figures for run in runs_of(figure) if not run.is_done]
     if left:
         words += f"\n{memory_words(left, cores)}\n{disk_words(size + more_bytes, cache_gb=cache_gb)}"
-    console.print(words, highlight=False, soft_wrap=True)
+    console.print(words, soft_wrap=True)
 
 
 def _cores_words(cores: int, here: int) -> str:
@@ -139,11 +139,6 @@ def _predictions_words(figures: Sequence[PlannedFigure], cores: int) -> str:
     if not left:
         return ""
     return f"\nPages (target all) show what the models say, too: {len(left)} predictions, about {span(sum(left) / cores)} more."
-
-
-def to_stderr() -> Console:
-    """A console beside snakemake's own words, which go to standard error."""
-    return Console(stderr=True)
 
 
 def memory_words(left: Sequence[PlannedRun], cores: int, available: float | None = None) -> str:

@@ -42,7 +42,7 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         settings: Any = self.common_settings
-        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.console = Console(stderr=True, soft_wrap=True)
         self.wording = DefaultFormatter(settings.quiet, settings.show_failed_logs)
         self.jobs: dict[int, dict[str, Any]] = {}
         self.texts: list[Path] = []

@@ -31,7 +31,7 @@ def doctor(as_json: AsJson = False) -> None:
         mark = ("lack", "bold red") if f.remedy else ("ok  ", "green")
         console.print(Text.assemble(mark, f" {f.name}: {f.found}"), soft_wrap=True)
         if f.remedy:
-            console.print(f"     -> {f.remedy}", highlight=False, soft_wrap=True)
+            console.print(f"     -> {f.remedy}", soft_wrap=True)
     if not ok:
         raise typer.Exit(EXIT_MOVED)
     if not as_json:
@@ -207,7 +207,6 @@ def _kind_of(path: Path) -> str:
     return max(MODELS, key=lambda kind: len(content.keys() & MODELS[kind].model_fields.keys()))
 
 
-@app.command("plan", hidden=True)  # its old name
 @app.command()
 def forecast(figures: Figures = None, scale: ScaleName = None, as_json: AsJson = False) -> None:
     """Show what a campaign would run: points, seeds, and how long it will take and how much disk it needs."""

@@ -44,7 +44,7 @@ def _show(table: Table, rows: list[dict[str, Any]], as_json: bool) -> None:
         console.width = max(
             console.width, console.measure(table, options=console.options.update(width=UNLIMITED)).maximum
         )
-    console.print(table, highlight=False)
+    console.print(table)
 
 
 def _name_of(point: Point) -> str:

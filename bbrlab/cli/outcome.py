@@ -83,7 +83,7 @@ def show_outcome(summary: Summary, out: Path) -> None:
         table.add_row(f"{group['count']} {group['cca']}{path_words(summary, index)}", *cells)
     console.print(table)
     for words in _starts(summary):
-        console.print(f"  {words}", highlight=False, soft_wrap=True)
+        console.print(f"  {words}", soft_wrap=True)
 
     links, fairness = summary.get("links", []), RUN["jain_index_all"].of_run(summary)
     lines = [f"link {link['link']} ({link['rate_mbit']:g} Mbit/s): {_bottleneck_words(link)}" for link in links]
@@ -91,17 +91,15 @@ def show_outcome(summary: Summary, out: Path) -> None:
     if len(summary["flows"]) > 1 and fairness is not None:
         lines[-1] += f", Jain's index of all flows {_number(fairness, 3)}"
     for words in lines:
-        console.print(words, highlight=False, soft_wrap=True)
+        console.print(words, soft_wrap=True)
     failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
     if failed:
         console.print(Text.assemble((f"{len(failed)} of {len(summary['checks'])} self-checks failed", "bold red"),
                                     "; this run is marked and left out of averages:"))  # fmt: skip
         for c in failed:
-            console.print(
-                f"  {c['name']}: asked {c['asked']}, measured {c['measured']} ({c['detail']})", highlight=False
-            )
+            console.print(f"  {c['name']}: asked {c['asked']}, measured {c['measured']} ({c['detail']})")
     else:
         console.print(Text(f"all {len(summary['checks']) - len(left_out)} self-checks passed", "green"))
     for c in left_out:
-        console.print(f"  {c['name']}: {c['detail']}", highlight=False)
-    console.print(f"results: {out}", highlight=False, soft_wrap=True)
+        console.print(f"  {c['name']}: {c['detail']}")
+    console.print(f"results: {out}", soft_wrap=True)

@@ -40,6 +40,6 @@ def status_line(every_s: float = math.inf) -> Iterator[StatusLine]:
     Args:
         every_s: between two printed lines where there is no terminal; default: none is printed.
     """
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = Console(stderr=True, soft_wrap=True)
     with console.status("") if console.is_terminal else contextlib.nullcontext() as drawn:
         yield StatusLine(console, drawn, every_s)

@@ -33,7 +33,7 @@ def progress_words(progress: Progress, waits: str = "") -> str:
 
 def show_verification(outcomes: Sequence[Outcome], problems: Sequence[Problem]) -> None:
     """Print what came of each run, then every difference by run and file."""
-    console = wide_console(highlight=False, soft_wrap=True)
+    console = wide_console(soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     for name, side in (("figure", "left"), ("point", "left"), ("seed", "right"), ("s", "right"), ("", "left")):
         table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]

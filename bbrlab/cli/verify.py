@@ -58,7 +58,7 @@ def verify(
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     runs = [reference.expected(key) for key in choose(reference.keys, sample, seed)]
     jobs = min(cores or all_cores(), len(runs))
-    console = Console(highlight=False, soft_wrap=True, stderr=as_json)
+    console = Console(soft_wrap=True, stderr=as_json)
     progress = Progress.of([run.run for run in runs], jobs)
     console.print(f"{folder}, scale {scale}: {len(runs)} of {number_of(len(reference.keys), 'run')}, chosen with --seed {seed}; about {span(progress.left_s)} on {number_of(jobs, 'core')}")  # fmt: skip
     for older in reference.older:

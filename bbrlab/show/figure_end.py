@@ -38,10 +38,10 @@ def show_figure_end(path: Path, claims: pd.DataFrame, statements: pd.DataFrame, 
     beside = _beside(figure, table, claims)
     rows = _worst_first(table, claims, beside) if beside else table
     some = rows[rows["point"].isin(list(dict.fromkeys(rows["point"]))[: max(1, ROWS_MAX // rows["group"].nunique())])]
-    console.print(f"{id}: {figure.scenario.figure}, scale {scale}", highlight=False)
+    console.print(f"{id}: {figure.scenario.figure}, scale {scale}")
     show_points(some, console, beside)
     if hidden := rows["point"].nunique() - some["point"].nunique():
-        console.print(f"and {number_of(hidden, 'more point')}, which are nearer", highlight=False)
+        console.print(f"and {number_of(hidden, 'more point')}, which are nearer")
     if len(statements):
         _show_statements(id, claims, statements, console)
     places = {
@@ -50,9 +50,7 @@ def show_figure_end(path: Path, claims: pd.DataFrame, statements: pd.DataFrame, 
     }
     if replacement() is None:
         places["picture"] = f"bbrlab plot {id} --scale {scale}"
-    console.print(
-        "\n" + "\n".join(f"{name:12}{place}" for name, place in places.items()), highlight=False, soft_wrap=True
-    )
+    console.print("\n" + "\n".join(f"{name:12}{place}" for name, place in places.items()), soft_wrap=True)
 
 
 def _beside(figure: Figure, table: pd.DataFrame, claims: pd.DataFrame) -> Beside | None:
@@ -120,11 +118,10 @@ def _show_statements(id: str, claims: pd.DataFrame, statements: pd.DataFrame, co
         own_claims = claims[(claims["statement"] == statement["id"]) & (claims["role"] == "")]
         for claim in own_claims[own_claims["verdict"].isin([NOT_REPRODUCED, INCONCLUSIVE])].to_dict("records"):
             goal = f"expected {claim['expected']}, " if len(claim["expected"]) <= EXPECTED_MAX else ""
-            console.print(f"  {claim['id']}: {goal}measured {measured_text(claim)}", highlight=False, soft_wrap=True)
+            console.print(f"  {claim['id']}: {goal}measured {measured_text(claim)}", soft_wrap=True)
     if len(others):
         needs = "statement needs" if len(others) == 1 else "statements need"
         console.print(
             f"{len(others)} {needs} other figures, too: {in_short(list(others['id']), NAMES_MAX)}",
-            highlight=False,
             soft_wrap=True,
         )

@@ -23,7 +23,7 @@ def show_crosscheck(result: Crosscheck) -> None:
     console = wide_console()
     console.print(
         f"{result.scenario}: virtual time, {result.kernels['virtual']}, against real time, backend {result.backend}, {result.kernels['real']}",
-        highlight=False, soft_wrap=True,
+        soft_wrap=True,
     )  # fmt: skip
     table = Table(box=None, pad_edge=False)
     for name in ("point", "flows", "metric", "virtual", "real", "difference (95 %)", ""):
@@ -35,7 +35,7 @@ def show_crosscheck(result: Crosscheck) -> None:
     for run in result.runs:
         where = f"real time, {run['point'].rpartition(',')[0] or run['point']}, seed {run['seed']}"
         state = "passed its self-checks" if run["ok"] else f"refused: failed {', '.join(run['failed'])}"
-        console.print(f"{where}: {state}; {_honesty(run['real_time'])}", highlight=False, soft_wrap=True)
+        console.print(f"{where}: {state}; {_honesty(run['real_time'])}", soft_wrap=True)
 
 
 def measured_words(row: dict[Any, Any], side: str) -> str:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bbrlab.base import outputs, paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.app import app
-
-if TYPE_CHECKING:
-    from bbrlab_apps.site.build import Progress
+from bbrlab.cli.status_line import status_line
 
 
 @app.command()
@@ -38,23 +33,11 @@ def site(
         typer.echo(f"notebook {name}")
         given = {"scale": scale} | ({"interactive": "no"} if name in OF_MODELS else {})
         execute_notebook(paths.ROOT / "notebooks" / f"{name}.ipynb", paths.results_folder() / "pages" / scale / f"{name}.ipynb", given)  # fmt: skip
-    with _progress() as progress:
-        warnings = build_site(scale, out, results, progress=progress)
+    with status_line() as status:
+        status.show("results are read")
+        warnings = build_site(
+            scale, out, results, progress=lambda what, done, of: status.show(f"{what}: {done} of {of}")
+        )
     for line in warnings:
         typer.echo(f"bbrlab: warning: {line}", err=True)
     typer.echo(f"The site, for a browser: {(out or site_folder(scale)) / 'index.html'}")
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """On a terminal one line that is drawn again; else nothing."""
-    from rich.live import Live
-    from rich.text import Text
-
-    from bbrlab.base.console import Console
-
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with Live(Text("results are read", "cyan"), console=Console(stderr=True, highlight=False), transient=True) as live:
-        yield lambda what, done, number: live.update(Text(f"{what}: {done} of {number}", "cyan"))

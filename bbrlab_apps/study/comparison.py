@@ -69,25 +69,24 @@ def show_comparison(comparison: Comparison) -> None:
     console = wide_console()
     points, verdicts = comparison.points, comparison.verdicts
     for letter, side in zip("AB", comparison.sides, strict=True):
-        console.print(f"{letter}: {side['name']}, {', '.join(side['kernels'])} [{side['folder']}]", highlight=False, soft_wrap=True)  # fmt: skip
-    console.print(f"points at scale {comparison.scale}: {outcome_counts(comparison)}", highlight=False)
+        console.print(f"{letter}: {side['name']}, {', '.join(side['kernels'])} [{side['folder']}]", soft_wrap=True)  # fmt: skip
+    console.print(f"points at scale {comparison.scale}: {outcome_counts(comparison)}")
     _show_lost(console, comparison)
     moved = points[points["outcome"] == MOVED]
     if len(moved):
         order = (moved["difference"].abs() / moved[["a_mean", "b_mean"]].abs().max(axis=1)).sort_values(ascending=False)
         _print_points(console, moved.loc[order.index[:ROWS_MAX]])
         if len(moved) > ROWS_MAX:
-            console.print(f"... and {len(moved) - ROWS_MAX} more (--csv has all)", highlight=False)
+            console.print(f"... and {len(moved) - ROWS_MAX} more (--csv has all)")
     for letter, only in zip("AB", comparison.only, strict=True):
         if only:
             console.print(
                 f"only {letter} has {len(only)} points, such as {only[0]}",
-                highlight=False,
                 soft_wrap=True,
                 markup=False,
             )
     changed = verdicts[verdicts["moved"]]
-    console.print(f"verdicts: {len(changed)} of {len(verdicts)} differ", highlight=False)
+    console.print(f"verdicts: {len(changed)} of {len(verdicts)} differ")
     if len(changed):
         table = Table(box=None, pad_edge=False)
         for name in ("claim", "expected", "A", "", "B", ""):
@@ -107,7 +106,6 @@ def _show_lost(console: Console, comparison: Comparison) -> None:
             console.print(
                 f"{letter} has no good run with a number for {len(lost)} of these, or one where others failed, and the other side has, "
                 f"such as {first['metric']} of {first['figure']} {first['point']}",
-                highlight=False,
                 soft_wrap=True,
                 markup=False,
             )
@@ -116,7 +114,6 @@ def _show_lost(console: Console, comparison: Comparison) -> None:
         if failed.sum():
             console.print(
                 f"{letter}: {failed.sum()} runs of {(failed > 0).sum()} points failed their self-checks and are left out",
-                highlight=False,
                 soft_wrap=True,
             )
 

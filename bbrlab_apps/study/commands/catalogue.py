@@ -64,7 +64,6 @@ def _show_figures(figures: list[Listed]) -> None:
     console.print(
         f"points and runs: of the largest scale, of the seeds to begin with; {', '.join(scales)}: minutes on {cores} cores, in all: {sums}\n"
         "run one: bbrlab campaign PAPER/FIGURE; its points: bbrlab list PAPER/FIGURE; a picture: bbrlab plot PAPER/FIGURE",
-        highlight=False,
         soft_wrap=True,
     )
 
@@ -86,7 +85,7 @@ def _show_points(one: Listed) -> None:
     console = wide_console()
     scale = list(one.scales)[-1]
     (figure,) = figures_at(scale, [one.id])
-    console.print(f"{one.id}: {one.title}; scale {scale}", highlight=False, soft_wrap=True)
+    console.print(f"{one.id}: {one.title}; scale {scale}", soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     swept = list(dict.fromkeys(name for point in figure.points for name in point.values))
     for name in (*swept, "flows", "seeds", "s on 1 core"):
@@ -100,6 +99,5 @@ def _show_points(one: Listed) -> None:
     console.print(
         f"{number_of(at.points, 'point')}, {number_of(at.runs, 'run')}; other scales: "
         + (", ".join(f"{s}: {o.points} points, {o.runs} runs" for s, o in one.scales.items() if s != scale) or "none"),
-        highlight=False,
         soft_wrap=True,
     )

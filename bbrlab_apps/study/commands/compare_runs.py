@@ -82,11 +82,9 @@ def _show(one: str, two: str, fields: Sequence[Field], numbers: Sequence[Number]
             table.add_row(field.name, _value(field, field.one), _value(field, field.two))
         console.print(table)
         if any(_of_algorithm(field) and None in (field.one, field.two) for field in fields):
-            console.print(
-                "default: the algorithm's own, of its profile (docs/reference/bbr_parameters.md)", highlight=False
-            )
+            console.print("default: the algorithm's own, of its profile (docs/reference/bbr_parameters.md)")
     else:
-        console.print("The two runs are of the same scenario, seed, kernel and commit.", highlight=False)
+        console.print("The two runs are of the same scenario, seed, kernel and commit.")
     table = Table(box=None, pad_edge=False)
     table.add_column("\nmetric", no_wrap=True)
     for head in (one, two, "difference"):
@@ -99,7 +97,7 @@ def _show(one: str, two: str, fields: Sequence[Field], numbers: Sequence[Number]
         table.add_row(f"  {label_of(number.metric)}", _number(number.one), _number(number.two), _difference(number))
     console.print(table)
     if words := _chance(fields, numbers):
-        console.print(words, highlight=False)
+        console.print(words)
 
 
 def _chance(fields: Sequence[Field], numbers: Sequence[Number]) -> str:
