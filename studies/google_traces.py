@@ -74,13 +74,6 @@ def first_parting_s(ours: pd.DataFrame, google: pd.DataFrame) -> dict[str, float
     return {column: float(at.min()) / 1000 if len(at) else np.inf for column, at in parts.items()}
 
 
-def gain_changes(table: pd.DataFrame, column: str) -> pd.Series:
-    """Time of each change of the pacing gain, by the gain in 1/256 that follows."""
-    with_gain = table[table[column] > 0]
-    changes = with_gain[with_gain[column] != with_gain[column].shift()]
-    return changes.set_index((changes[column] * 256).round().astype(int))["time_s"]
-
-
 def stays(table: pd.DataFrame) -> pd.DataFrame:
     """Number, median length (s) and sum of lengths (s) of the whole stays in each state."""
     found = phases(table)

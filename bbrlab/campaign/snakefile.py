@@ -196,22 +196,23 @@ def check_targets(workflow: Any, plan: Plan, config: Mapping[str, Any]) -> None:
     rules = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
     chosen = checked_targets(words_of(sys.argv), plan, rules)
     if workflow.output_settings.dryrun:
-        from bbrlab.campaign.forecast import show_forecast, to_stderr
+        from bbrlab.base.console import Console
+        from bbrlab.campaign.forecast import show_forecast
 
-        show_forecast(chosen, to_stderr(), workflow.cores, config.get("cache_gb"))
+        show_forecast(chosen, Console(stderr=True), workflow.cores, config.get("cache_gb"))
 
 
 def start(workflow: Any, plan: Plan, point_of: Callable[[Any], PlannedPoint]) -> None:
     """A campaign begins to run (``onstart``). UserError if another campaign runs, or cache, kernel or Slurm are not there."""
+    from bbrlab.base.console import Console
     from bbrlab.campaign.cache import check_cache
-    from bbrlab.campaign.forecast import to_stderr
     from bbrlab.campaign.lock import hold_lock
     from bbrlab.campaign.progress import begin
     from bbrlab.kernel.build import renew_kernel
 
     check_cache(workflow)
     hold_lock()
-    renew_kernel(plan.kernel, to_stderr().print)
+    renew_kernel(plan.kernel, Console(stderr=True).print)
     remove_partials(paths.results_folder())
     check_slurm(workflow, point_of)
     lift_job_rate_limit(workflow)

@@ -33,7 +33,6 @@ from bbrlab.results.verdicts import (
     NOT_RUN,
     PARTLY_RUN,
     REPRODUCED,
-    VERDICTS,
 )
 
 # Rows of counts() below those of the papers.
@@ -351,11 +350,6 @@ def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     return table.astype({"stands": "boolean"}) if len(table) else table
 
 
-def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:
-    """How many claims of each paper came out how: counts() of verdict_frame()."""
-    return counts(table, VERDICTS)
-
-
 def counts(table: pd.DataFrame, verdicts: Sequence[str]) -> pd.DataFrame:
     """How many rows of each paper came out how; rows: papers, ALL, and, if there are such, what is counted apart(); columns: the verdicts."""
     where = apart(table)
@@ -374,9 +368,9 @@ def apart(table: pd.DataFrame) -> pd.Series:
     return second_hand.mask(table["own"].astype(bool), OWN).astype(str)
 
 
-def standing_counts(table: pd.DataFrame, column: str, rows: Iterable[str]) -> list[int]:
-    """How many rows are true in a column, for each row of counts()."""
-    true = table[table[column].fillna(False).astype(bool)]
+def standing_counts(table: pd.DataFrame, rows: Iterable[str]) -> list[int]:
+    """How many verdicts stand, for each row of counts()."""
+    true = table[table["stands"].fillna(False).astype(bool)]
     where = apart(true)
     papers = true["paper"][where == ""].value_counts()
     sums = papers.to_dict() | {ALL: papers.sum()} | {name: (where == name).sum() for name in (SECOND_HAND, OWN)}

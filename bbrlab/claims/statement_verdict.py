@@ -11,7 +11,7 @@ import pandas as pd
 
 from bbrlab.claims.code import code_of
 from bbrlab.claims.inference import ERROR, kept_by_holm
-from bbrlab.claims.judge import OWN, SECOND_HAND, Verdict, counts, judge_all, verdict_frame, with_standing
+from bbrlab.claims.judge import Verdict, counts, judge_all, verdict_frame, with_standing
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.results.figures import figures_at
@@ -66,11 +66,6 @@ class Judgement:
                 else f"{PARTLY_RUN}: {self.claims[0].why}"
             )
         return self.verdict
-
-
-def counted_apart(statement: Statement) -> str:
-    """Where a statement is counted if not among its paper's: judge.OWN, judge.SECOND_HAND, else empty."""
-    return OWN if statement.own else SECOND_HAND if statement.exactness == "secondary" else ""
 
 
 def judgement(verdicts: Sequence[Verdict]) -> Judgement:

@@ -24,8 +24,9 @@ def campaign(
 
     The same as `snakemake --cores N --config scale=S -- FIGURE...`, which takes all other options of Snakemake.
     """
+    from bbrlab.base.console import Console
     from bbrlab.base.yaml_files import read_yaml
-    from bbrlab.campaign.forecast import show_forecast, to_stderr
+    from bbrlab.campaign.forecast import show_forecast
     from bbrlab.campaign.lock import hold_lock
     from bbrlab.campaign.snakefile import current_plan
     from bbrlab.campaign.targets import checked_targets
@@ -38,7 +39,7 @@ def campaign(
     words = figures or ["all"]
     chosen = checked_targets(words, plan, ["all", "site"])
     if not dry:  # of a dry run the Snakefile says it
-        show_forecast(chosen, to_stderr(), cores)
+        show_forecast(chosen, Console(stderr=True), cores)
         hold_lock()  # is let go when snakemake takes this process's place, and takes it itself
     config = ["--config", *(f"{name}={value}" for name, value in given.items())] if given else []
     become("snakemake", "--cores", str(cores or all_cores()), *(["-n"] if dry else []), *config, "--", *words)

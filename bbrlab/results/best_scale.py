@@ -202,13 +202,14 @@ def results_shown(shown: ShownResults, paper: str | None = None) -> str:
         if paper in (None, id.split("/")[0])
     }
     for scale in reversed(counts_of_scales(scale_of.values())):
+        figures = [id for id, at in scale_of.items() if at == scale]
         manifest = read_manifest(shown.results, scale)
-        runs = sum(manifest.figures[id] for id, at in scale_of.items() if at == scale)
-        commits = ", ".join(commits_of(shown.results, scale, [id for id, at in scale_of.items() if at == scale]))
+        runs = sum(manifest.figures[id] for id in figures)
+        commits = ", ".join(commits_of(shown.results, scale, figures))
         again = f"bbrlab verify --scale {scale}{f' {paper}' if paper else ''}"
         of = "commits" if ", " in commits else "commit"
         parts.append(f"{runs:,} runs at scale {scale} (of {of} {commits}; `{again}` repeats a part and compares)")
-        older.append(older_sentence(shown.results, scale, [id for id, at in scale_of.items() if at == scale]))
+        older.append(older_sentence(shown.results, scale, figures))
     missing = [missing_sentence(shown.results, scale, paper) for scale in shown.scales]
     return (
         f"**Results that ship**, each figure at the largest scale at which it does: {' and '.join(parts)}.{''.join(missing)}{''.join(older)} A statement has "

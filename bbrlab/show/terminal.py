@@ -14,11 +14,11 @@ from rich.text import Text
 from bbrlab.base import files
 from bbrlab.base.console import Console
 from bbrlab.base.words import number_of
-from bbrlab.claims.judge import ALL, standing_counts, verdict_counts
+from bbrlab.claims.judge import ALL, counts, standing_counts
 from bbrlab.claims.statement_verdict import statement_counts
 from bbrlab.results.figures import Figure, figures_at, has_panel
 from bbrlab.results.replacement import replacement
-from bbrlab.results.verdicts import FINAL, NOT_RUN
+from bbrlab.results.verdicts import FINAL, NOT_RUN, VERDICTS
 from bbrlab.show.panel import panel_of
 from bbrlab.show.verdicts import LOOKS, marks_text, measured_text, verdict_text
 
@@ -90,11 +90,11 @@ def _say_replaced(console: Console) -> None:
 
 
 def claim_counts(claims: pd.DataFrame) -> pd.DataFrame:
-    """judge.verdict_counts() with ``judged``, how many have a verdict, and ``stand``, how many that stands among so many."""
-    counts = verdict_counts(claims)
-    counts["judged"] = counts[list(FINAL)].sum(axis=1)
-    counts["stand"] = standing_counts(claims, "stands", counts.index)
-    return counts
+    """judge.counts() with ``judged``, how many have a verdict, and ``stand``, how many that stands among so many."""
+    table = counts(claims, VERDICTS)
+    table["judged"] = table[list(FINAL)].sum(axis=1)
+    table["stand"] = standing_counts(claims, table.index)
+    return table
 
 
 def show_figures(entries: list[dict[str, Any]], scale: str) -> None:

@@ -22,7 +22,7 @@ from bbrlab_apps.site.html import embedded, render, slug
 from bbrlab_apps.site.model_accuracy import accuracy_table, distance_words, distances, scatter_of
 from bbrlab_apps.site.setting import setting_of
 from bbrlab_apps.site.statement_view import statement_line, statement_view, worst_first
-from bbrlab_apps.site.studies import QUESTIONS, studies_of, studies_page, study_of, study_page
+from bbrlab_apps.site.studies import QUESTIONS, studies_of, study_of, sweeps
 from bbrlab_apps.site.who_wins import who_wins
 
 CARDS = (
@@ -124,10 +124,11 @@ def studies_pages(findings: Findings) -> dict[str, str]:
     figures = sorted(studies_of(findings), key=lambda figure: in_order(figure.id))
     studies = [study_of(findings, figure) for figure in figures]
     pages = {
-        f"studies/{study.name}": f"---\norphan: true\n---\n\n{study_page(study, _drawn(findings, figure))}"
+        f"studies/{study.name}": f"---\norphan: true\n---\n\n{render('one_study.md', study=study, figure=_drawn(findings, figure))}"
         for figure, study in zip(figures, studies, strict=True)
     }
-    return pages | {"studies/index": f"---\norphan: true\n---\n\n{studies_page(studies)}"}
+    listed = render("studies.md", studies=studies, sweeps=sweeps())
+    return pages | {"studies/index": f"---\norphan: true\n---\n\n{listed}"}
 
 
 def _drawn(findings: Findings, figure: Figure) -> dict[str, Any]:

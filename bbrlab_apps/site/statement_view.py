@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bbrlab.claims.expected import measured_point
-from bbrlab.claims.judge import SECOND_HAND
 from bbrlab.claims.schema import Claim, Statement
-from bbrlab.claims.statement_verdict import counted_apart
 from bbrlab.results.verdicts import (
     AS_READ,
     FINAL,
@@ -136,7 +134,7 @@ def _facts(findings: Findings, statement: Statement, row: Row | None, verdict: s
         ("source", f"{statement.source} ({statement.exactness})"),
         ("scale of the verdict", str(row["scale"]) if row and findings.shown.larger and verdict != NOT_RUN else ""),
         ("the lab's own", "not the paper's: a reading of the lab's, counted apart" if statement.own else ""),
-        ("at second hand", "what others say of this paper; counted apart" if counted_apart(statement) == SECOND_HAND else ""),
+        ("at second hand", "what others say of this paper; counted apart" if statement.exactness == "secondary" and not statement.own else ""),
         ("rests on", code),
         ("where the cause lies", cause),
         ("left open", statement.open or ""),

@@ -6,14 +6,12 @@ import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bbrlab.base import paths
 from bbrlab.claims.load import claims_of
 from bbrlab.results.figures import Figure, scenario_files
 from bbrlab.show.findings import Findings
 from bbrlab_apps.site.documents import title_of
-from bbrlab_apps.site.html import render
 
 QUESTIONS = "questions"  # no paper: where papers contradict each other
 _SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z0-9`\"(])")
@@ -59,16 +57,6 @@ def sweeps() -> list[Study]:
         if document is not None and command is not None:
             found.append(Study(path.stem, title_of(document), question, document, command[0]))
     return found
-
-
-def study_page(study: Study, drawn: dict[str, Any]) -> str:
-    """A study's page: its question, its picture with the numbers, how to run it."""
-    return render("one_study.md", study=study, figure=drawn)
-
-
-def studies_page(studies: list[Study]) -> str:
-    """The list of studies."""
-    return render("studies.md", studies=studies, sweeps=sweeps())
 
 
 def _comment(file: Path) -> tuple[str, Path | None]:

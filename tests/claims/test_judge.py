@@ -27,10 +27,10 @@ from bbrlab.claims.judge import (
     WIDE,
     Outcome,
     Verdict,
+    counts,
     judge_all,
     judge_claim,
     outcome,
-    verdict_counts,
     verdict_frame,
 )
 from bbrlab.claims.load import claims_of, load_statements
@@ -50,6 +50,7 @@ from bbrlab.results.verdicts import (
     PARTLY_RUN,
     REPRODUCED,
     STATEMENT_VERDICTS,
+    VERDICTS,
 )
 from bbrlab.scenario.draws import draws_flows
 from bbrlab.scenario.load import base_point
@@ -882,7 +883,7 @@ def test_statements_and_claims_are_counted(tmp_path):
     none = dict.fromkeys(STATEMENT_VERDICTS, 0)
     assert statement_counts(stated).loc["all"].to_dict() == none | {PARTLY: 1, NOT_RUN: 1}
     assert statement_counts(stated).loc["at second hand"].to_dict() == none | {REPRODUCED: 1}
-    assert verdict_counts(claims).loc["sarpkaya2025"].to_dict() == {
+    assert counts(claims, VERDICTS).loc["sarpkaya2025"].to_dict() == {
         REPRODUCED: 1, NOT_REPRODUCED: 1, INCONCLUSIVE: 0, PARTLY_RUN: 0, NOT_RUN: 1
     }  # fmt: skip
 

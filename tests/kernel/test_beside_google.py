@@ -24,7 +24,6 @@ from studies.beside_google import CELL, LOSS_CELL, SEEDS
 from studies.google_traces import (
     TRACES,
     first_parting_s,
-    gain_changes,
     google_trace,
     index,
     moves_per_minute,
@@ -39,6 +38,13 @@ def run_of(run_scenario, trace: str, **changes) -> pd.DataFrame:
     """Samples of a run of a trace's scenario."""
     content = scenario_of(trace) | changes
     return run_scenario(seed=content.pop("trials"), **content).samples
+
+
+def gain_changes(table: pd.DataFrame, column: str) -> pd.Series:
+    """Time of each change of the pacing gain, by the gain in 1/256 that follows."""
+    with_gain = table[table[column] > 0]
+    changes = with_gain[with_gain[column] != with_gain[column].shift()]
+    return changes.set_index((changes[column] * 256).round().astype(int))["time_s"]
 
 
 @pytest.mark.guest

@@ -83,7 +83,7 @@ def bbrlab(*argv: object, **options) -> subprocess.CompletedProcess[str]:
         ),
         (["run", "{scenario}"], ["--out"]),
         (["forecast", "nobody/fig1"], ["nobody/fig1", "sarpkaya2025"]),
-        (["plan", "--scale", "huge"], ["scale huge", "smoke, quick, full"]),
+        (["forecast", "--scale", "huge"], ["scale huge", "smoke, quick, full"]),
         (["frobnicate"], ["frobnicate"]),
     ],
     ids=lambda v: " ".join(v[-2:]) if isinstance(v, list) else "",

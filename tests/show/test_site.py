@@ -27,7 +27,7 @@ from bbrlab.campaign.targets import targets_of
 from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.select import full_figures
-from bbrlab.claims.statement_verdict import counted_apart, statement_frame
+from bbrlab.claims.statement_verdict import statement_frame
 from bbrlab.cli.app import overrides_of
 from bbrlab.cli.commands import app
 from bbrlab.measure.summary import FlowEntry
@@ -206,7 +206,7 @@ def test_every_statement_with_every_claim_stands_on_its_paper_s_page_run_or_not(
 
 def test_the_front_counts_the_papers_statements_and_the_labs_own_apart(site):
     text = (site / "index.html").read_text(encoding="utf-8")
-    of_papers = [s for s in all_statements() if not counted_apart(s)]
+    of_papers = [s for s in all_statements() if not s.own and s.exactness != "secondary"]
     assert f"<b>{len(of_papers)}</b><span>statements of papers" in text
     assert "</b><span>claims" not in text, "a sum of claims says nothing"
     table = text[text.index("bb-scores") :].partition("</table>")[0]
