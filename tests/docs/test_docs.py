@@ -82,6 +82,24 @@ def test_links_lead_somewhere(page):
     assert broken_links(page) == []
 
 
+def rows_without_a_table(text: str) -> list[str]:
+    """Rows that follow no other row, and are no head: what a blank line cuts off a table stands as running text."""
+    lines = ["", *text.split("\n"), ""]
+    return [
+        line for before, line, after in zip(lines, lines[1:], lines[2:], strict=False)
+        if line.startswith("|") and not before.startswith("|") and not re.match(r"\|\s*:?-", after)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_row_is_in_a_table(page):
+    assert rows_without_a_table(prose(page)) == []
+
+
+def test_a_row_that_a_blank_line_cuts_off_is_found():
+    assert rows_without_a_table("| a |\n|---|\n| 1 |\n\n| 2 |\n| 3 |\n") == ["| 2 |"]
+
+
 def bare_decimals(text: str) -> list[str]:
     """Numbers such as .05 outside of code."""
     return re.findall(r"(?<![\w.`/)\]])\.\d+", re.sub(r"`[^`\n]*`", "", text))
