@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bbrlab.base.errors import UserError
 from bbrlab.campaign.plan import GROUPS
-from bbrlab.kernel.built import get_kernel, kernel_identity
+from bbrlab.kernel.built import is_built, kernel_identity
 from bbrlab.results.run_estimate import SHORT_FLOW_BYTES, estimate_s, volume_bytes
 from bbrlab.run.manifest import package_versions
 from bbrlab.run.memory import FQ_FLOW_BYTES, WORKLOAD_BYTES, guest_bytes
@@ -72,15 +71,6 @@ def machine_facts(kernel: str | None) -> dict[str, Any]:
     """What a plan has of this machine and not of files: Plan.identity, .kernel_is_built and .packages."""
     return {
         "identity": kernel_identity(kernel),
-        "kernel_is_built": kernel_is_built(kernel),
+        "kernel_is_built": is_built(kernel),
         "packages": ", ".join(f"{name} {version}" for name, version in package_versions().items()),
     }
-
-
-def kernel_is_built(name: str | None) -> bool:
-    """Whether the kernel is there, so that the rule ``kernel`` only has to record it, which needs no job."""
-    try:
-        get_kernel(name)
-    except UserError:
-        return False
-    return True

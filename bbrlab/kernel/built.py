@@ -145,6 +145,15 @@ class KernelEntry(_OptionalFields):
     compiler: str
 
 
+def is_built(name: str | None) -> bool:
+    """Whether a kernel of kernels.yaml is there, so that it only has to be recorded, which needs no job."""
+    try:
+        get_kernel(name)
+    except UserError:
+        return False
+    return True
+
+
 def describe_kernel(kernel: Kernel) -> KernelEntry:
     """A result's description of a kernel."""
     content: KernelEntry = {

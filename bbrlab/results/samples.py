@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.results.run_manifest import RunScenario
 from bbrlab.results.schema import RUN_AGAIN, check_columns, other_version_error, read_with
@@ -62,8 +63,8 @@ def read_over_time(
             strange = values[~right][0]
             if column in ("flow", "group") and strange >= 0 and np.isfinite(strange):
                 count = flows if column == "flow" else groups
-                what = "flows" if column == "flow" else "flow groups"
-                problem = f"column {column} has {strange:g}, but manifest.json has {count} {what}, from 0"
+                of = number_of(count, "flow" if column == "flow" else "flow group")
+                problem = f"column {column} has {strange:g}, but manifest.json has {of}, from 0"
                 raise other_version_error(path, problem, RUN_AGAIN)
             raise UserError(
                 f"{path}: column {column} has {strange:g}, which no run of {scenario.duration_s:g} s has; {RUN_AGAIN}"

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base import files, paths
-from bbrlab.campaign.resources import kernel_is_built
-from bbrlab.kernel.built import describe_kernel, get_kernel
+from bbrlab.kernel.built import describe_kernel, get_kernel, is_built
 from bbrlab.kernel.built_with import record_file
 from bbrlab.kernel.record import to_record
 from bbrlab.kernel.specs import load_specs
@@ -32,7 +31,7 @@ def facts(commit: str, modified: str) -> dict[str, Any]:
         "version": importlib.metadata.version("bbrlab"),
         "commit": commit or None,
         "modified": {"true": True, "false": False}.get(modified),
-        "kernels": [dict(describe_kernel(get_kernel(name))) for name in load_specs().kernels if kernel_is_built(name)],
+        "kernels": [dict(describe_kernel(get_kernel(name))) for name in load_specs().kernels if is_built(name)],
         "debian": Path("/etc/debian_version").read_text(encoding="utf-8").strip(),
         "packages": _packages(),
     }
