@@ -75,12 +75,12 @@ def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
     path = folder / ACKS
     if not path.exists():
         raise UserError(f"{path}: is not there; run it with --trace-acks (or --trace-changes), which records ACKs")
+    if out.exists() and not out.is_dir():
+        raise UserError(f"--out {out}: is a file; give a folder")
     run = RunFolder(folder)
     summary, scenario = run.summary, run.manifest_as(RunManifest).scenario
     columns = list(dict.fromkeys(_COLUMNS))
     acks = read_over_time(path, scenario, columns)
-    if out.exists() and not out.is_dir():
-        raise UserError(f"--out {out}: is a file; give a folder")
     names = {int(f): out / f"flow-{f}{SUFFIX}{PACKED if packed else ''}" for f in sorted(acks["flow"].unique())}
     for name in names.values():
         outputs.check_file("--out", name, MARK.encode())
