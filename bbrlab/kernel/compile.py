@@ -97,13 +97,17 @@ def _remedy(spec: KernelSpec, options: list[str]) -> str:
 
 
 def objects_of(names: Iterable[str], tree: Path) -> list[str]:
-    """The objects that the configured tree compiles from C files, as targets of make, as far as its Makefiles list them plainly."""
+    """The objects that the configured tree compiles from C files, as targets of make, as far as its Makefiles list them plainly.
+
+    Without those of arch/: before Linux 6.2 make finds an object of arch/um/os-Linux in arch/um, too, and compiles it as the kernel's.
+    """
     on = _options_on(tree)
     objects = []
     for name in names:
         path = PurePosixPath(name)
         if (
             path.suffix == ".c"
+            and path.parts[0] != "arch"
             and beneath.is_file(tree, name)
             and _is_built(path.stem, _makefile(tree, path.parent), on)
         ):

@@ -349,7 +349,13 @@ def test_what_is_compiled_first(tmp_path):
         "whole-y := part.o\nother-objs := part_of_off.o\n"
     )
     (tmp_path / ".config").write_text("CONFIG_ON=y\n# CONFIG_OFF is not set\n")
-    names = [f"net/{name}.c" for name in ("plain", "on", "off", "part", "part_of_off", "unnamed", "gone")]
+    (tmp_path / "arch/um/os-Linux").mkdir(parents=True)
+    (tmp_path / "arch/um/os-Linux/util.c").touch()
+    (tmp_path / "arch/um/os-Linux/Makefile").write_text("obj-y := util.o\n")
+    names = [
+        "arch/um/os-Linux/util.c",
+        *(f"net/{name}.c" for name in ("plain", "on", "off", "part", "part_of_off", "unnamed", "gone")),
+    ]
     assert objects_of([*names, "net/a.h"], tmp_path) == ["net/plain.o", "net/on.o", "net/part.o"]
 
 
