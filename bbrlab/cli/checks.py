@@ -120,7 +120,7 @@ def _checked(path: Path) -> dict[str, Any]:
         from bbrlab.experiment.plan import check_room
         from bbrlab.results.config import load_config
         from bbrlab.results.figures import check_names
-        from bbrlab.run.compatibility import check_names as check_parameter_names
+        from bbrlab.run.compatibility import check_parameter_names
         from bbrlab.scenario.load import at_scale, load_points, points_of
         from bbrlab.scenario.notes import notes_of
 

@@ -53,7 +53,7 @@ def compiled(
             image = tree.folder / "image"  # nothing that make left can change it there
             beneath.copy(tree.source, TARGETS[spec.arch][1], image)
             probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, own=spec.foreign))
-            check_names(name, spec, probe, tree.source)
+            check_promised_ccas(name, spec, probe, tree.source)
             yield tree.source, image, probe
 
 
@@ -168,7 +168,7 @@ def absent_ccas(spec: KernelSpec, tree: Path) -> list[str]:
     return list(left)
 
 
-def check_names(name: str, spec: KernelSpec, probe: dict[str, Any], tree: Path) -> None:
+def check_promised_ccas(name: str, spec: KernelSpec, probe: dict[str, Any], tree: Path) -> None:
     """UserError if a kernel lacks an algorithm that its names promise, with options that may be off.
 
     Args:

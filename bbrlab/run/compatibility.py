@@ -16,7 +16,7 @@ from bbrlab.kernel.probe import kvm_fails
 from bbrlab.kernel.specs import OwnSpec, load_specs
 from bbrlab.kernel.steps import Say
 from bbrlab.scenario.frames import IP_VERSION
-from bbrlab.scenario.parameters import PARAMETERS, unknown
+from bbrlab.scenario.parameters import PARAMETERS, unknown_parameter_message
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
@@ -128,7 +128,7 @@ def _check_ip_version(point: Point, kernel: Kernel) -> None:
     )
 
 
-def check_names(points: Sequence[Point], where: str) -> None:
+def check_parameter_names(points: Sequence[Point], where: str) -> None:
     """UserError naming ``where`` for a parameter of one of Linux's algorithms that no kernel has: neither Linux's (PARAMETERS), nor
     any that is built. One of the user's that is not built yet may have it."""
     flows = [(i, flow) for point in points for i, flow in enumerate(point.scenario.flows) if flow.cca in PARAMETERS]
@@ -147,7 +147,7 @@ def check_names(points: Sequence[Point], where: str) -> None:
         for name in flow.params:
             if name not in known:
                 shown = [p for p in known if p != FOR_TESTS]
-                raise UserError(f"{where}: flows.{i}.params.{name}: {unknown(flow.cca, name, shown)}")
+                raise UserError(f"{where}: flows.{i}.params.{name}: {unknown_parameter_message(flow.cca, name, shown)}")
 
 
 def check_parameters(point: Point, kernel: Kernel) -> None:
@@ -168,7 +168,9 @@ def check_parameters(point: Point, kernel: Kernel) -> None:
             if name not in parameters:
                 raise UserError(
                     f"{point.scenario.name}: flows.{i}.params.{name}: "
-                    + unknown(flow.cca, name, [p for p in parameters if p != FOR_TESTS], f" in kernel {kernel.name}")
+                    + unknown_parameter_message(
+                        flow.cca, name, [p for p in parameters if p != FOR_TESTS], f" in kernel {kernel.name}"
+                    )
                 )
         if "profile" in flow.params and module in kernel.modules:
             profiles = kernel.profiles.get(module, [])

@@ -66,7 +66,7 @@ FRIENDLY_BETA_MIN = 205
 def checked(cca: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of an algorithm, switches as the kernel takes them. ValueError for a value outside of what is defined.
 
-    Names that are not in the table stay: another kernel may have them (``unknown()``).
+    Names that are not in the table stay: another kernel may have them (unknown_parameter_message()).
     """
     known = PARAMETERS.get(cca, {})
     result = {name: _checked(name, value, known[name]) if name in known else value for name, value in params.items()}
@@ -93,7 +93,7 @@ def _checked(name: str, value: Any, kind: Number | Switch) -> Any:
     raise ValueError(f"{name} = {said}: must be {kind}")
 
 
-def unknown(cca: str, name: str, there_are: list[str], place: str = "") -> str:
+def unknown_parameter_message(cca: str, name: str, there_are: list[str], place: str = "") -> str:
     """What is said of a parameter that an algorithm does not have, with one that may be meant."""
     close = get_close_matches(name, there_are, 1)
     meant = f"; did you mean '{close[0]}'?" if close else ""

@@ -20,7 +20,7 @@ from bbrlab.experiment.machine import uml
 from bbrlab.kernel import build, compile, source_tree
 from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import Kernel, boot_options, kernel_identity
-from bbrlab.kernel.compile import absent_ccas, check_names, objects_of, switched_off
+from bbrlab.kernel.compile import absent_ccas, check_promised_ccas, objects_of, switched_off
 from bbrlab.kernel.key import build_key
 from bbrlab.kernel.options import check_config, fragment_of
 from bbrlab.kernel.patch_files import parts_of
@@ -319,8 +319,8 @@ def test_an_option_that_is_lost_is_named_with_the_reason(configured, line, said)
 def test_a_name_that_is_promised_and_missing_is_an_error_with_the_option_that_may_be_off(configured):
     probe = {"ccas": ["reno", "bbr"]}
     with pytest.raises(UserError, match=r"has no bbr2, which its names promise \(bbr3=bbr2\); it has reno, bbr; an option may be off: CONFIG_TCP_CONG_BBR2 \(--option CONFIG_TCP_CONG_BBR2=y"):  # fmt: skip
-        check_names("my-bbr3", spec_with(names={"bbr3": "bbr2", "bbr1": "bbr"}), probe, configured)
-    check_names("my-bbr3", spec_with(names={"bbr1": "bbr"}), probe, configured)
+        check_promised_ccas("my-bbr3", spec_with(names={"bbr3": "bbr2", "bbr1": "bbr"}), probe, configured)
+    check_promised_ccas("my-bbr3", spec_with(names={"bbr1": "bbr"}), probe, configured)
     (configured / "net/ipv4/tcp_bbr.c").write_text('.name = "bbr",')
     assert absent_ccas(spec_with(names={"bbr1": "bbr", "bbr3": "mybbr"}), configured) == ["mybbr"]
 
