@@ -170,9 +170,10 @@ def load_points(
             for path_swept in _replaced(sweep, key, value):
                 del sweep[path_swept]
     folder = path.absolute().parent if files else None
-    scenario = validate(content, str(path), None if overrides else Lines(path), folder, sources)
-    points = _expanded(scenario, str(path))  # every point of the sweep must be valid, too
-    refuse_without_effect(points, str(path), None if overrides else Lines(path))
+    lines = None if overrides else Lines(path)
+    scenario = validate(content, str(path), lines, folder, sources)
+    points = _expanded(scenario, str(path), lines)  # every point of the sweep must be valid, too
+    refuse_without_effect(points, str(path), lines)
     scenario.keep_overrides(asked)
     return scenario, points
 
@@ -234,8 +235,30 @@ def _value_at(content: Any, path: str) -> Any:
     return content
 
 
-def _expanded(scenario: Scenario, where: str) -> list[Point]:
-    """All points of the sweep, whether or not the scenario's overrides hold there. UserError as points_of()."""
+class _PointLines(Lines):
+    """The lines of a scenario file for what is wrong at one of its points: those of the case or sweep that sets it."""
+
+    def __init__(self, lines: Lines, case: str | None, given: dict[str, tuple[Any, ...]]):
+        self.root, self.given = lines.root, given
+        self.around: tuple[Any, ...] = ("sweep",) if case is None else ("cases", case)
+
+    def of(self, parts: Iterable[Any]) -> int:
+        """The line that sets the field at ``parts`` for this point; else that of the case, or of the sweep."""
+        place = ".".join(map(str, parts))
+        setting = next((self.given[path] for path in self.given if _touch(path, place)), self.around)
+        return super().of(setting)
+
+
+def _expanded(scenario: Scenario, where: str, lines: Lines | None = None) -> list[Point]:
+    """All points of the sweep, whether or not the scenario's overrides hold there. UserError as points_of().
+
+    Args:
+        lines: of the file, to name the line as well.
+    """
+
+    def place(*parts: str) -> str:
+        return f"{where}:{lines.of(parts)}" if lines else where
+
     count = math.prod([len(scenario.cases) or 1, *(len(values) for values in scenario.sweep.values())])
     if count > POINTS_MAX:
         raise UserError(f"{where}: cases and sweep make {count} points; at most {POINTS_MAX} are possible")
@@ -246,18 +269,21 @@ def _expanded(scenario: Scenario, where: str) -> list[Point]:
         swept = dict(zip(scenario.sweep, combination, strict=True))
         changes = {} if case is None else scenario.cases[case]
         for path in changes.keys() & swept.keys():
-            raise UserError(f"{where}: '{path}' is both in cases.{case} and in sweep; keep one")
+            raise UserError(f"{place('sweep', path)}: '{path}' is both in cases.{case} and in sweep; keep one")
         given = [(path, value, f"'{path}' of cases.{case}") for path, value in changes.items()]
         given += [(path, value, f"'{path}' of sweep") for path, value in swept.items()]
-        _refuse_replaced(given, where)
+        _refuse_replaced(given, place("sweep") if case is None else place("cases", case))
         content = copy.deepcopy(base)
+        set_by = {path: ("cases", case, path) for path in changes} | {path: ("sweep", path) for path in swept}
         for path, value in (changes | swept).items():
+            at = place(*set_by[path])
             if path.split(".")[0] in NOT_DECISIVE:
-                raise UserError(f"{where}: '{path}' cannot differ among the points of one scenario")
-            assign(content, path, copy.deepcopy(value), f"{where}: {'sweep' if path in swept else f'cases.{case}'}")
+                raise UserError(f"{at}: '{path}' cannot differ among the points of one scenario")
+            assign(content, path, copy.deepcopy(value), f"{at}: {'sweep' if path in swept else f'cases.{case}'}")
         at = ", ".join(f"{k}={v}" for k, v in (chosen | swept).items())
-        at = f"{where}{': sweep at ' + at if at else ''}"
-        found.append(Point(validate(content, at, None, scenario.folder, scenario.sources), chosen | swept))
+        of_point = _PointLines(lines, case, set_by) if lines and at else lines
+        checked = validate(content, where, of_point, scenario.folder, scenario.sources, f"sweep at {at}" if at else "")
+        found.append(Point(checked, chosen | swept))
     same = Counter((point.values.get(CASE), point.fingerprint) for point in found)  # 1 and 1.0 are one value
     for point in found:
         if (count := same[point.values.get(CASE), point.fingerprint]) > 1:

@@ -68,7 +68,12 @@ EXAMPLES = {
 
 
 def validate(
-    content: Any, where: str, lines: Lines | None = None, folder: Path | None = None, sources: tuple[Path, ...] = ()
+    content: Any,
+    where: str,
+    lines: Lines | None = None,
+    folder: Path | None = None,
+    sources: tuple[Path, ...] = (),
+    at: str = "",
 ) -> Scenario:
     """A Scenario from a dictionary. UserError naming ``where``, each wrong field, its value and what would be valid.
 
@@ -78,6 +83,7 @@ def validate(
         folder: of that file, which the files that it names are relative to; None: it may name none, and nothing is opened: for what
             is somebody else's.
         sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
+        at: which of the file's points it is, in words for messages.
     """
     if not isinstance(content, dict):
         raise UserError(f"{where}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
@@ -85,7 +91,7 @@ def validate(
         scenario = Scenario.model_validate(content, context={FOLDER: folder, SOURCES: sources})
     except ValidationError as error:
         messages = (
-            explain_error(f"{where}:{lines.of(_place_in_file(e))}" if lines else where, e, content)
+            explain_error(f"{where}{f':{lines.of(_place_in_file(e))}' if lines else ''}{at and f': {at}'}", e, content)
             for e in _one_for_each_field(error.errors())
         )
         raise UserError("\n".join(dict.fromkeys(messages))) from None
@@ -147,7 +153,8 @@ def explain_error(where: str, error: Any, content: Any) -> str:
         return f"{where}: {path + ': ' if path else ''}{message}"
     if error["input"] is None:
         return f"{where}: {path} is empty; fill it in"
-    return f"{where}: {path} = {_short(error['input'])}: {_must_be(error, known) or message[0].lower() + message[1:]}"
+    must_be = _must_be(error, known) or message[0].lower() + message[1:]
+    return f"{where}: {path} = {_short(error['input'])}: {must_be}{_with_unit(error, path)}"
 
 
 def _must_be(error: Any, place: Sequence[Any]) -> str:
@@ -155,6 +162,8 @@ def _must_be(error: Any, place: Sequence[Any]) -> str:
     if error["type"] in ("too_short", "too_long") and isinstance(error["input"], list):
         least, most = error["ctx"].get("min_length"), error["ctx"].get("max_length")
         return f"must have at {'least' if most is None else 'most'} {number_of(most or least, 'entry', 'entries')}, it has {len(error['input'])}"
+    if error["type"] == "literal_error":
+        return f"must be {error['ctx']['expected']}"
     types = list(dict.fromkeys(MUST_BE.get(type, "") for type in (error["type"], *error.get("also", ()))))
     if not all(types):
         return ""
@@ -179,12 +188,26 @@ def _suggest(path: str) -> str:
     parts = [part for part in before if not part.isdigit()]
     if elsewhere := [place for place in _places().get(key, []) if place != path and _plausible(place, parts)]:
         return f"; did you mean {' or '.join(repr(place) for place in elsewhere[:2])}?"
+    names = _fields_at(parts)
+    close = [name for name in names if _stem(name) == _stem(key)] or difflib.get_close_matches(key, names, 1, TYPO)
+    return f"; did you mean '{close[0]}'?" if close else f": there is no such field (valid here: {', '.join(names)})"
+
+
+def _with_unit(error: Any, path: str) -> str:
+    """The field of the same name with a unit, which a number in place of a word is meant for: start_s for start."""
+    *before, key = path.split(".")
+    if isinstance(error["input"], bool) or not isinstance(error["input"], int | float):
+        return ""
+    meant = [name for name in _fields_at(before) if name != key and _stem(name) == key]
+    return f"; did you mean '{meant[0]}'?" if meant else ""
+
+
+def _fields_at(parts: Sequence[str]) -> list[str]:
+    """The fields of a part of a scenario."""
     model: Any = Scenario
     for part in parts:
         model = _inner(model.model_fields.get(part)) or model
-    names = list(model.model_fields)
-    close = [name for name in names if _stem(name) == _stem(key)] or difflib.get_close_matches(key, names, 1, TYPO)
-    return f"; did you mean '{close[0]}'?" if close else f": there is no such field (valid here: {', '.join(names)})"
+    return list(model.model_fields)
 
 
 TYPO = 0.8  # how alike two words are that differ by a slip: reverse_rate_mbit is not rate_mbit, which 0.69 of it are

@@ -488,6 +488,15 @@ def test_only_what_may_be_meant_is_suggested(path, words):
     assert words in refused_change(**{path: 3})
 
 
+def test_a_number_for_a_word_is_meant_for_the_field_with_a_unit():
+    """start is a field, too: in-turn or together."""
+    assert "flows.0.start = 10: must be 'in-turn' or 'together'; did you mean 'start_s'?" in refused_change(
+        flows=[{"cca": "reno", "start": 10}]
+    )
+    assert "did you mean 'receive_offload_us'?" in refused_change(hosts__receive_offload=20)
+    assert "did you mean" not in refused_change(flows=[{"cca": "reno", "start": "later"}])
+
+
 def test_a_buffer_of_ms_is_no_jitter():
     message = refused_change(network__buffer={"bdp": 1, "ms": 3})
     assert "there is no such field (valid here: bdp, bytes, packets)" in message

@@ -372,6 +372,24 @@ def test_the_line_of_a_wrong_field(tmp_path):
         load_scenario(file)
 
 
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ("cases:\n  a: {flows.0.cca: reno}\n  b:\n    network.rat_mbit: 5\n", "s.yaml:10: sweep at case=b: unknown key 'network.rat_mbit'; did you mean"),
+        ("cases:\n  a: {flows.0.cca: reno}\n  b: {flows.7.cca: reno}\n", "s.yaml:9: cases.b: path 'flows.7.cca' does not exist"),
+        ("cases:\n  a: {flows.0.cca: reno}\n  b:\n    duration_s: 5\n", "s.yaml:9: sweep at case=b: window_s"),
+        ("cases:\n  a: {flows.0.cca: reno}\n  b: {trials: 5}\n", "s.yaml:9: 'trials' cannot differ among the points"),
+        ("sweep:\n  network.rtt_ms: [40, 50]\n  network.rate_mbit: [10, -1]\n", "s.yaml:9: sweep at network.rtt_ms=40, network.rate_mbit=-1: network.rate_mbit = -1"),
+        ("sweep:\n  network.rtt_ms: [40, 50]\n  flows.7.cca: [reno]\n", "s.yaml:9: sweep: path 'flows.7.cca' does not exist"),
+        ("cases:\n  a: {network.rtt_ms: 3}\nsweep:\n  network.rtt_ms: [40]\n", "s.yaml:10: 'network.rtt_ms' is both in cases.a and in sweep"),
+    ],
+    ids=lambda v: v[:30].strip(),
+)  # fmt: skip
+def test_the_line_of_a_wrong_case_or_sweep(tmp_path, grid, words):
+    start = "name: a\nnetwork: {rate_mbit: 10, rtt_ms: 40, buffer: {bdp: 1}}\nflows:\n  - {cca: cubic}\nduration_s: 10\nwindow_s: [1, 10]\n"
+    assert words in refused(tmp_path, start + grid)
+
+
 CASES = {
     "cases": {"v1": {"flows.0.cca": "bbr1"}, "v3": {"flows.0.cca": "bbr3", "network.rtt_ms": 80}},
     "sweep": {"network.buffer.bdp": [1, 2]},
