@@ -110,9 +110,15 @@ def _umask() -> int:
 def open_plain(path: Path) -> BinaryIO:
     """A plain file, open to be read. UserError if it is a pipe or a device, of which reading may never end; OSError as of open()."""
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115 - the caller closes it
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    mode = os.fstat(file.fileno()).st_mode
+    if stat.S_ISFIFO(mode):  # as of <(...): files are read more than once, and a pipe cannot be
         file.close()
-        raise UserError(f"{path}: is not a file; give a plain file, no pipe and no device")
+        raise UserError(
+            f"{path}: is a pipe, not a file; write what comes out of it to a file (COMMAND > FILE), and give that"
+        )
+    if not stat.S_ISREG(mode):
+        file.close()
+        raise UserError(f"{path}: is not a file; give a plain file, no folder and no device")
     return file
 
 
@@ -201,9 +207,10 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path, remedy: str = "delete it, and what made it makes it anew") -> Any:
-    """The content of a JSON file of ours. DamagedFile if it is missing, cut off or no JSON."""
+    """The content of a JSON file of ours. DamagedFile if it is missing, cut off or no JSON; UserError as open_plain()."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with open_plain(path) as file:
+            text = file.read().decode()
         content = json.loads(text)
         if "\\ud" in text.lower():  # halves of a letter: two are one, and one alone is no text
             json.dumps(content, ensure_ascii=False).encode("utf-8")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.files import explain
+from bbrlab.base.files import explain, open_plain
 
 COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -41,10 +41,9 @@ def parts_of(path: Path) -> list[Part]:
 
 def text_of(path: Path) -> str:
     """A patch's text. UserError for a file that is no patch, with what it is instead."""
-    if path.exists() and not path.is_file():
-        raise UserError(f"{path}: is no file; give a patch, or a folder of them")
     try:
-        data = path.read_bytes()
+        with open_plain(path) as file:
+            data = file.read()
     except OSError as error:
         raise explain(error, path) from None
     for magic, kind in COMPRESSED.items():

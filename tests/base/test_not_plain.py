@@ -8,17 +8,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.files import read_plain
+from bbrlab.base.files import read_json, read_plain
 from bbrlab.base.tables import read_table
 from bbrlab.base.yaml_files import read_yaml
+from bbrlab.kernel.patch_files import parts_of
 
 
-@pytest.mark.parametrize("read", [read_plain, read_yaml, read_table])
+@pytest.mark.parametrize("read", [read_plain, read_yaml, read_table, read_json, parts_of])
 def test_a_pipe_or_a_device_is_not_read(tmp_path, read):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "zero").symlink_to("/dev/zero")
-    for name in ("pipe", "zero"):
-        with pytest.raises(UserError, match="is not a file"):
+    for name, words in (
+        ("pipe", r"is a pipe, not a file; write what comes out of it to a file"),
+        ("zero", "is not a file"),
+    ):
+        with pytest.raises(UserError, match=words):
             read(tmp_path / name)
 
 
