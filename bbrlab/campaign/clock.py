@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from bbrlab.base.words import number_of
+
 AHEAD_S = 60  # machines that share a folder may differ by less
 UNKNOWN_NS = 1_000_000_000  # 1970: older than everything that it may have been made from
 
@@ -31,7 +33,7 @@ def date_back(results: Path) -> list[Path]:
             os.utime(path, ns=(UNKNOWN_NS + number * 1_000_000,) * 2, follow_symlinks=False)
     if ahead:
         print(
-            f"bbrlab: {results}: {len(ahead)} files are dated in the future; what they were made from is compared",
+            f"bbrlab: {results}: {number_of(len(ahead), 'file')} dated in the future; what each was made from is compared",
             file=sys.stderr,
         )
     return [Path(path) for _, path in ahead]

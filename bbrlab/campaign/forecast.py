@@ -126,6 +126,8 @@ def show_forecast(
 
 
 def _cores_words(cores: int, here: int) -> str:
+    if here == 1:
+        return "the one core of this machine"
     return f"the {here} cores of this machine" if cores == here else f"{cores} of the {here} cores of this machine"
 
 

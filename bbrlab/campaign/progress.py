@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bbrlab.base.words import number_of
 from bbrlab.campaign.plan import Plan, PlannedFigure, runs_of
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Progress:
         """What was done, in one line."""
         speed = self.virtual_s / max(self.elapsed_s, 1e-9)
         failed = f"{self.failed} failed their checks" if self.failed else "all passed their checks"
-        return f"{len(self.done)} runs, {span(self.virtual_s)} of virtual time in {span(self.elapsed_s)} ({speed:.0f} x real time); {failed}"
+        return f"{number_of(len(self.done), 'run')}, {span(self.virtual_s)} of virtual time in {span(self.elapsed_s)} ({speed:.0f} x real time); {failed}"
 
 
 def key_of(run: Run) -> Key:

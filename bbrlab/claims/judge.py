@@ -147,7 +147,7 @@ def _too_little(measured: Sample, part: int, count: int) -> str:
     lacking += [f"{measured.without[part]} have no number"] if measured.without[part] else []
     if measured.lacks(part):
         return f"{' and '.join(lacking)} of {measured.seeds[part]} seeds"
-    return f"{count} seeds with a number: two are needed"
+    return f"{number_of(count, 'seed')} with a number: two are needed"
 
 
 def _tested(parts: Sequence[_Part], count: int) -> tuple[str, float, int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.cli.app import EXIT_MOVED, AsJson, Figures, ScaleName, app, print_json
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def check(
     if as_json and not wrong:
         print_json(checked)
     for one in checked if not as_json else ():
-        typer.echo(f"{one['file']}: {SENTENCES[one['kind']].format_map(one)}")
+        typer.echo(f"{one['file']}: {SENTENCES[one['kind']].format_map(_Counted(one))}")
         for note in one.get("notes", []):
             typer.echo(f"  note: {note}")
     if wrong:
@@ -103,13 +104,21 @@ def _claims_in(files: list[Path]) -> list[dict[str, Any]]:
 
 
 SENTENCES = {
-    "claims": "{statements} statements, {claims} claims",
-    "scenario": "{id}, {points} points x {trials} trials, {duration_s:g} s each",
-    "rubric": "rubric {name}, {claims} claims, {questions} questions",
-    "kernels": "{kernels} kernels, {default} by default",
+    "claims": "{statements}, {claims}",
+    "scenario": "{id}, {points} x {trials}, {duration_s:g} s each",
+    "rubric": "rubric {name}, {claims}, {questions}",
+    "kernels": "{kernels}, {default} by default",
     "config": "configuration of the workflow, scales {scales}",
     "container": "the container's image, on {base_image}",
 }
+
+
+class _Counted(dict[str, Any]):
+    """What is in a file, its counts with their nouns: ``points`` is "1 point"."""
+
+    def __getitem__(self, key: str) -> Any:
+        value = super().__getitem__(key)
+        return number_of(value, key.removesuffix("s")) if isinstance(value, int) else value
 
 
 def _checked(path: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.cli.app import (
     EXIT_CHECKS,
     AsJson,
@@ -92,8 +93,8 @@ def run(
     loaded = load_scenario(scenario, overrides_of(set_), case, sources)
     point = base_point(loaded)
     if (loaded.sweep or loaded.cases) and not quiet:
-        axes = ([f"{len(loaded.cases)} cases"] if loaded.cases else []) + [
-            f"{len(v)} values of {k}" for k, v in loaded.sweep.items()
+        axes = ([number_of(len(loaded.cases), "case")] if loaded.cases else []) + [
+            f"{number_of(len(v), 'value')} of {k}" for k, v in loaded.sweep.items()
         ]
         typer.echo(f"{loaded.name} has {' x '.join(axes)}; this runs the file's own values. "
                    f"Choose others with --set and --case, or run them all with {all_points_with(scenario)}.", err=as_json)  # fmt: skip

@@ -18,6 +18,7 @@ from typing import Any
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.git import git
+from bbrlab.base.words import in_short
 from bbrlab.base.yaml_files import dump_yaml, read_yaml
 from bbrlab.experiment import iperf3_library
 from bbrlab.kernel.built import kernel_folder
@@ -91,7 +92,7 @@ def write_autograder(rubric_file: Path, roster_file: Path | None, out: Path) -> 
         roster = read_roster(roster_file)
         if missing := set(roster.ids) - set(roster.by_email.values()):
             raise UserError(
-                f"{roster_file}: {len(missing)} students have no e-mail, by which Gradescope knows them: {sorted(missing)[0]} ..."
+                f"{roster_file}: no e-mail, by which Gradescope knows students: {in_short(sorted(missing))}"
             )
         parts[ROSTER] = (roster_file.read_bytes(), 0o644)
     else:
@@ -104,7 +105,7 @@ def write_autograder(rubric_file: Path, roster_file: Path | None, out: Path) -> 
             )
     if rubric.rerun:
         notes.append(
-            f"no run is made again there: {rubric.points.rerun:g} points fewer; grade the last hand-ins here with the whole rubric"
+            f"no run is made again there: {rubric.points.rerun:g} fewer points; grade the last hand-ins here with the whole rubric"
         )
     if people := [q.id for q in rubric.questions if q.person is not None]:
         notes.append(f"for a person to grade, as questions of Gradescope's own: {', '.join(people)}")

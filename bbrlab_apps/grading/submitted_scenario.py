@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
@@ -83,7 +84,7 @@ def compared(points: list[Point], assigned: list[Point], free: Mapping[str, Valu
         problems += differing[:NAMED_MAX]
     elif extra:
         problems.append(
-            f"has {sum(extra.values())} points too many; {len(assigned)} are asked for, {len(points)} are there"
+            f"has {number_of(sum(extra.values()), 'point')} too many; {len(assigned)} are asked for, {len(points)} are there"
         )
     elif missing:
         problems.append(f"lacks {sum(missing.values())} of {len(assigned)} points that are asked for")

@@ -113,7 +113,7 @@ def test_a_campaign_in_a_file(handler, figure, tmp_path, capsys):
     handler.close()
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" · ")[0] for line in lines] == [
-        "runs 1 of 2", next(line for line in lines if line.startswith("1 runs, ")), "THE SCORECARD"
+        "runs 1 of 2", next(line for line in lines if line.startswith("1 run, ")), "THE SCORECARD"
     ]  # fmt: skip
     assert "1 failed their checks" in lines[1]
 

@@ -168,7 +168,7 @@ def test_failed_runs_are_counted(tmp_path):
 
 
 def test_one_seed_or_none_says_nothing(tmp_path):
-    assert one(tmp_path, GOOD, of_seeds(0.5), trials=1).outcome.why == "1 seeds with a number: two are needed"
+    assert one(tmp_path, GOOD, of_seeds(0.5), trials=1).outcome.why == "1 seed with a number: two are needed"
     claim = only_claim(tmp_path, GOOD)
     (figure,) = figures_at("full", [FIG2A])
     nothing = table(figure).iloc[:0]

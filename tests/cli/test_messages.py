@@ -14,6 +14,7 @@ from bbrlab.cli.commands import app
 from bbrlab.cli.run import _by_group, all_points_with
 from bbrlab.run.output import prepare_out
 from bbrlab.scenario.load import load_scenario
+from bbrlab_apps.study.commands import catalogue
 
 SCENARIO = """name: mine
 network: {rate_mbit: 20, rtt_ms: 50, buffer: {bdp: 2}}
@@ -131,7 +132,7 @@ def test_of_several_files_each_is_checked(tmp_path):
     bad.write_text(SCENARIO.replace("duration_s", "duration"))
     worse.write_text("a,b\n1,2\n")
     done = CliRunner().invoke(app, ["check", *map(str, (bad, good, worse))])
-    assert isinstance(done.exception, UserError) and done.stdout.startswith(f"{good}: mine, 1 points")
+    assert isinstance(done.exception, UserError) and done.stdout.startswith(f"{good}: mine, 1 point x 3 trials,")
     assert f"{bad}:1: " in str(done.exception) and f"\n{worse}: " in str(done.exception)
     assert not CliRunner().invoke(app, ["check", "--json", *map(str, (bad, good))]).stdout
     claims = [tmp_path / name / "claims.yaml" for name in ("one", "two")]
@@ -182,3 +183,8 @@ def test_a_path_or_a_group_is_given_once():
 def test_bytes_that_are_no_text_are_refused_in_words():
     with pytest.raises(UserError, match="is no UTF-8 text"):
         overrides_of([b"figure=\xff".decode("utf-8", "surrogateescape")])
+
+
+def test_one_core_is_no_cores(monkeypatch):
+    monkeypatch.setattr(catalogue, "all_cores", lambda: 1)
+    assert "minutes on 1 core, in all" in CliRunner().invoke(app, ["list", "tang"]).stdout

@@ -232,7 +232,7 @@ def test_the_page_of_a_class():
     page = class_page(grades)
     assert "<i>eve" not in page and "&lt;i&gt;eve" in page and "%3Ci%3Eeve/report.html" in page
     for words in (
-        "3 submissions; mean 13.33, median 10 of 20 points; 1 answers wait",
+        "3 submissions; mean 13.33, median 10 of 20 points; 1 answer waits",
         "edited samples",
         "1 day late",
         "90-100 %: 1",

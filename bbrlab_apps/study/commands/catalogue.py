@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from bbrlab.base.words import number_of
 from bbrlab.cli.app import AsJson, Figures, all_cores, app, print_json
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _show_figures(figures: list[Listed]) -> None:
         f"{s} {_minutes(sum(f.scales[s].core_s for f in figures if s in f.scales) / cores)}" for s in scales
     )
     console.print(
-        f"points and runs: of the largest scale, of the seeds to begin with; {', '.join(scales)}: minutes on {cores} cores, in all: {sums}\n"
+        f"points and runs: of the largest scale, of the seeds to begin with; {', '.join(scales)}: minutes on {number_of(cores, 'core')}, in all: {sums}\n"
         "run one: bbrlab campaign PAPER/FIGURE; its points: bbrlab list PAPER/FIGURE; a picture: bbrlab plot PAPER/FIGURE",
         soft_wrap=True,
     )
@@ -77,7 +78,6 @@ def _show_points(one: Listed) -> None:
     from rich.table import Table
 
     from bbrlab.base.console import wide_console
-    from bbrlab.base.words import number_of
     from bbrlab.results.figures import figures_at
     from bbrlab.results.run_estimate import estimate_s
     from bbrlab.show.plots.style import plain
@@ -98,6 +98,13 @@ def _show_points(one: Listed) -> None:
     at = one.scales[scale]
     console.print(
         f"{number_of(at.points, 'point')}, {number_of(at.runs, 'run')}; other scales: "
-        + (", ".join(f"{s}: {o.points} points, {o.runs} runs" for s, o in one.scales.items() if s != scale) or "none"),
+        + (
+            ", ".join(
+                f"{s}: {number_of(o.points, 'point')}, {number_of(o.runs, 'run')}"
+                for s, o in one.scales.items()
+                if s != scale
+            )
+            or "none"
+        ),
         soft_wrap=True,
     )
