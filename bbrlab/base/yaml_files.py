@@ -80,10 +80,10 @@ def dump_yaml(content: Any, *, sort_keys: bool = False, allow_unicode: bool = Fa
 
 
 class Lines:
-    """The line of each field of a YAML file, for messages. UserError as read_yaml()."""
+    """The line of each field of a YAML file, for messages. UserError as read_yaml(), or with ``as_typed`` as read_texts()."""
 
-    def __init__(self, path: Path):
-        self.root = _read(path)
+    def __init__(self, path: Path, *, as_typed: bool = False):
+        self.root = _read(path, as_typed=as_typed)
 
     def of(self, parts: Iterable[Any]) -> int:
         """The line of the field at ``parts``, or of the innermost one around it that is there."""

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.yaml_files import WORDS
+from bbrlab.base.yaml_files import WORDS, Lines
 from bbrlab_apps.grading.personal import Personal, foreign_letters, one_form
 from bbrlab_apps.grading.submission import ANSWERS, Submission, read_foreign_yaml, shown, some_of
 
 TEXT_MAX = 5000  # letters of an answer that a person reads
+DIGITS = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+# What people write in place of a number: with what to write. {0}, {1}: parts of what they wrote.
+IN_PLACE_OF_NUMBERS = (
+    (rf"({DIGITS})\s*%", "write it without a percent sign, as the question asks for it: a share of 48 % is 0.48"),
+    (rf"(?!{DIGITS}\Z|0[xob])({DIGITS})\s*[A-Za-zµ][\w/ ]*", "write the number alone, without a unit: {0}"),
+    (rf"({DIGITS})\s*/\s*{DIGITS}", "write a fraction as a decimal number: 1/3 is 0.3333"),
+    (r"([-+]?\d{1,3}),(\d{3})", "a number has no comma: write {0}.{1} or {0}{1}"),
+    (r"([-+]?\d+),(\d+)", "write a point for the comma: {0}.{1}"),
+    (r"[-+]?\d{1,3}([ ,']\d{3})+(\.\d*)?", "write the digits without anything between them: 82500, not 82,500"),
+)
 
 
 def answers_of(
@@ -42,6 +53,10 @@ def answers_of(
             incomplete.append(str(error))
     answers: dict[str, Any] = {}
     unanswered: dict[str, str] = {}
+
+    def place(question: str) -> str:
+        return f"{ANSWERS}:{Lines(submission.files[ANSWERS], as_typed=True).of(('answers', question))}"
+
     for question in personal.assignment.questions:
         options = question.options
         text = _option(str(given.get(question.id, "")), options)
@@ -50,9 +65,9 @@ def answers_of(
         elif WORDS.get(text, text) is None:
             unanswered[question.id] = "no answer"
         elif options and text not in options:
-            unanswered[question.id] = f"{shown(text, 60)!r} is none of: {', '.join(options)}"
+            unanswered[question.id] = f"{place(question.id)}: {shown(text, 60)!r} is none of: {', '.join(options)}"
         elif not options and not math.isfinite(_number(text)):
-            unanswered[question.id] = f"{shown(text, 60)!r} is no finite number"
+            unanswered[question.id] = f"{place(question.id)}: {_no_number(text)}"
         else:
             answers[question.id] = text if options else _number(text)
     unknown = [shown(k) for k in given if k not in {q.id for q in personal.assignment.questions}]
@@ -65,6 +80,14 @@ def _option(text: str, options: list[str]) -> str:
     """The option that a text is but for capital letters and spaces around it, if it is that of one option only; else the text."""
     same = [option for option in options if option.casefold() == text.strip().casefold()]
     return same[0] if len(same) == 1 and text not in options else text
+
+
+def _no_number(text: str) -> str:
+    """What is wrong with a text in place of a number, and how to write it."""
+    for pattern, remedy in IN_PLACE_OF_NUMBERS:
+        if found := re.fullmatch(pattern, text.strip(), re.ASCII):
+            return f"{shown(text, 60)!r} is no number: {remedy.format(*found.groups())}"
+    return f"{shown(text, 60)!r} is no number: write one with digits and a point, such as 0.48 or 82500"
 
 
 def _number(text: str) -> float:

@@ -146,7 +146,7 @@ def autograde(root: Path) -> None:
         student, people, notes = _student_of(files.read_json(root / METADATA), rubric, roster)
         grade_submission(root / "submission", source / RUBRIC, student, root / "results" / "grade", by_people=people)
         content = files.read_json(root / "results" / "grade" / GRADESCOPE)
-        content["output"] = " ".join([content["output"], *notes])
+        content["output"] = "\n".join([content["output"], *notes])
     except Exception as error:  # without results.json Gradescope shows a student nothing but that the autograder failed
         why = str(error) if isinstance(error, UserError) else f"{type(error).__name__} (a fault of the autograder's)"
         if not isinstance(error, UserError):

@@ -45,7 +45,7 @@ def gradescope(grade: Grade) -> dict[str, Any]:
     words = [f"{number(grade['score'])} of {number(grade['of'])} points.", late, pending, flagged, *grade["notes"]]
     return {
         "score": grade["score"],
-        "output": " ".join(filter(None, words)),
+        "output": "\n".join(filter(None, words)),
         "output_format": "text",
         "visibility": "visible",
         "extra_data": {"made_by": outputs.OWNER},

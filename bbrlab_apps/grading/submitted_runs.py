@@ -16,6 +16,7 @@ from yaml import YAMLError
 from bbrlab.base import files
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import DamagedFile, UserError
+from bbrlab.base.words import in_short
 from bbrlab.base.yaml_files import dump_yaml, parse_yaml
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.plan import Plan, make_plan
@@ -34,9 +35,9 @@ from bbrlab.scenario.point import Point
 from bbrlab_apps.grading.personal import Personal
 from bbrlab_apps.grading.recount import can_recount, checks_of, recounted
 from bbrlab_apps.grading.rubric import Rubric
-from bbrlab_apps.grading.submission import RESULTS, YAML_BYTES, Submission, read_strict_json, shown, some_of
+from bbrlab_apps.grading.submission import NAMED_MAX, RESULTS, YAML_BYTES, Submission, read_strict_json, shown, some_of
 from bbrlab_apps.grading.submitted_samples import fingerprint_of, impossible, read_samples, table_digest
-from bbrlab_apps.grading.submitted_scenario import identity, safe_scenario
+from bbrlab_apps.grading.submitted_scenario import differing, identity, safe_scenario
 
 RUN_FILES = (SUMMARY, MANIFEST, SAMPLES, LOG, ACKS)
 JSON_BYTES = 4 << 20
@@ -139,7 +140,10 @@ def runs_of(
     if len(folders) > rubric.limits.runs:
         incomplete.append(f"{RESULTS}/ has {len(folders)} runs; only the first {rubric.limits.runs} are looked at")
     index_of = {identity(point): index for index, point in enumerate(points)}
-    runs = [_run(_Findings(n, f), index_of, personal, kernel) for n, f in list(folders.items())[: rubric.limits.runs]]
+    runs = [
+        _run(_Findings(n, f), points, index_of, personal, kernel)
+        for n, f in list(folders.items())[: rubric.limits.runs]
+    ]
     taken: dict[tuple[int, int], str] = {}
     for run in runs:
         place = (run["point"], run["seed"])
@@ -156,7 +160,9 @@ def runs_of(
     return runs
 
 
-def _run(folder: _Findings, index_of: Mapping[str, int], personal: Personal, kernel: Kernel) -> SubmittedRun:
+def _run(
+    folder: _Findings, points: list[Point], index_of: Mapping[str, int], personal: Personal, kernel: Kernel
+) -> SubmittedRun:
     """One result folder, checked."""
     handed = _SubmittedFolder(Path(folder.name), files=folder.files)
     run: SubmittedRun = {
@@ -177,6 +183,11 @@ def _run(folder: _Findings, index_of: Mapping[str, int], personal: Personal, ker
             )
         (point,) = safe_scenario(manifest.scenario, MANIFEST, 1)
         run["point"] = index_of.get(identity(point), -1)
+        if run["point"] < 0:
+            texts = [shown(text, 200) for text in differing(point, points)]
+            folder.wrong.append(
+                f"its conditions are not those of a point that is asked for: {in_short(texts, NAMED_MAX)}"
+            )
         _check_identity(folder, run, manifest, personal, kernel)
         part = SAMPLES
         run["sha256"] = files.sha256(folder.files[SAMPLES])
@@ -214,9 +225,7 @@ def _check_identity(
     folder: _Findings, run: SubmittedRun, manifest: _Manifest, personal: Personal, kernel: Kernel
 ) -> None:
     """Check that a run is of an assigned point and seed, and of the assignment's kernel."""
-    if run["point"] < 0:
-        folder.wrong.append("its conditions are not those of a point that is asked for")
-    elif manifest.seed not in personal.seeds:
+    if run["point"] >= 0 and manifest.seed not in personal.seeds:
         folder.wrong.append(f"seed {manifest.seed} is not asked for (yours: {', '.join(map(str, personal.seeds))})")
     if manifest.backend != "uml":
         folder.wrong.append(f"was run with backend {shown(manifest.backend)!r}; asked for is uml, virtual time")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bbrlab.base.errors import UserError
@@ -80,8 +80,9 @@ def compared(points: list[Point], assigned: list[Point], free: Mapping[str, Valu
     if extra and missing:
         extra_points = [p for p in points if identity(p, free) in extra]
         missing_points = [p for p in assigned if identity(p, free) in missing]
-        differing = min((_differences(a, b, free) for a in extra_points[:20] for b in missing_points[:20]), key=len)
-        problems += differing[:NAMED_MAX]
+        problems += min((differing(point, missing_points[:20], free) for point in extra_points[:20]), key=len)[
+            :NAMED_MAX
+        ]
     elif extra:
         problems.append(
             f"has {number_of(sum(extra.values()), 'point')} too many; {len(assigned)} are asked for, {len(points)} are there"
@@ -91,16 +92,24 @@ def compared(points: list[Point], assigned: list[Point], free: Mapping[str, Valu
     return list(dict.fromkeys(problems))
 
 
-def _differences(point: Point, assigned: Point, free: Mapping[str, Values]) -> list[str]:
-    actual, wanted = flattened(point), flattened(assigned)
+def differing(point: Point, assigned: Sequence[Point], free: Collection[str] = ()) -> list[str]:
+    """How a point differs from the nearest of those that are assigned, in words: each field with its value and what is asked for."""
+    actual = flattened(point)
+    wanted = [flattened(other) for other in assigned]
+    fields = [
+        [p for p in sorted(actual | other) if p not in free and canonical(actual.get(p)) != canonical(other.get(p))]
+        for other in wanted
+    ]
+    nearest = min(fields, key=len)
     texts = []
-    for path in sorted(actual.keys() | wanted.keys()):
-        if path not in free and canonical(actual.get(path)) != canonical(wanted.get(path)):
-            actual_text, wanted_text = (
-                json.dumps(v.get(path), default=str) if path in v else "not set" for v in (actual, wanted)
-            )
-            texts.append(f"{path} is {actual_text[:60]}; asked for is {wanted_text[:60]}")
+    for path in nearest:
+        asked = [_in_short(other, path) for other, differ in zip(wanted, fields, strict=True) if differ == nearest]
+        texts.append(f"{path} is {_in_short(actual, path)}; asked for is {' or '.join(dict.fromkeys(asked))}")
     return texts
+
+
+def _in_short(values: Mapping[str, Any], path: str) -> str:
+    return json.dumps(values[path], default=str)[:60] if path in values else "not set"
 
 
 def _with_assigned_values(point: Point, assignment: Assignment) -> Point:

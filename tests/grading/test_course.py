@@ -442,6 +442,7 @@ def test_from_a_sheet_to_gradescopes_points(good, tmp_path):
         "colour": 10,
     }
     assert found["score"] == pytest.approx(80), "two days late, one of them free"
+    assert found["output"].splitlines()[0] == "80 of 100 points.", "each note has a line of its own"
     assert "1 of them at 20 %" in found["output"] and "A person has still to grade: why." in found["output"]
 
 

@@ -13,6 +13,7 @@ import sys
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -23,6 +24,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.results.nested import differences
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.load import load_scenario, points_of
+from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab_apps.grading import limited
 from bbrlab_apps.grading import load as grading_load
@@ -45,7 +47,7 @@ from bbrlab_apps.grading.submitted_runs import (
     OTHER_KERNEL,
     OTHERS_RUN,
 )
-from bbrlab_apps.grading.submitted_scenario import compared
+from bbrlab_apps.grading.submitted_scenario import compared, differing
 from docs._make.rubric import TABLES
 from tests.graded import (
     RUBRIC,
@@ -334,7 +336,8 @@ def test_a_scenario_is_compared_by_what_it_means(tmp_path):
         "network.buffer.bdp is 3.0; asked for is 4.0"
     ]
     assert (
-        "points too many" in compared(points_like(tmp_path, sweep={"network.buffer.bdp": [1, 2, 4, 8]}), asked, {})[0]
+        "has 1 point too many"
+        in compared(points_like(tmp_path, sweep={"network.buffer.bdp": [1, 2, 4, 8]}), asked, {})[0]
     )
     told = compared(points_like(tmp_path, duration_s=5, sweep={"network.buffer.bdp": [1, 2, 4]}), asked, {})
     assert told == ["duration_s is 5.0; asked for is 4.0"]  # fmt: skip
@@ -437,8 +440,48 @@ def test_answers_are_what_was_typed(tmp_path):
         ("1,5", None),
     ):
         found, lacking, _ = answered(tmp_path, f"student: ada\nanswers:\n  bdp: {typed}\n", "ada", questions=[number])
-        assert found.get("bdp") == value and (value is not None or "is no finite number" in lacking["bdp"])
+        assert found.get("bdp") == value and (value is not None or "is no number" in lacking["bdp"])
     assert answered(tmp_path, "student: ada\nanswers: {bdp: }\n", "ada", questions=[number])[1] == {"bdp": "no answer"}
+
+
+@pytest.mark.parametrize(("typed", "words"), [
+    ("82500 bytes", "write the number alone, without a unit: 82500"),
+    ("0,48", "write a point for the comma: 0.48"),
+    ("82,500", "write 82.500 or 82500"),
+    ("48 %", "write it without a percent sign, as the question asks for it"),
+    ("1/3", "write a fraction as a decimal number"),
+    ("1 234 567", "write the digits without anything between them"),
+    ("about 5", "write one with digits and a point"),
+    ("1e999", "write one with digits and a point"),
+])  # fmt: skip
+def test_an_answer_that_is_no_number_is_told_with_its_line_and_how_to_write_it(tmp_path, typed, words):
+    number = {"id": "bdp", "asks": "What is the product, then?", "points": 1, "value": 1, "within": 1}
+    text = f"student: ada\nanswers:\n  # in bytes\n  bdp: {typed}\n"
+    told = answered(tmp_path, text, "ada", questions=[number])[1]["bdp"]
+    assert told.startswith(f"answers.yaml:4: '{typed}' is no number: ") and words in told
+
+
+def test_another_condition_is_told_with_its_value_and_the_asked_ones():
+    content = RUBRIC["scenario"] | {"network": {"rate_mbit": 10, "rtt_ms": 20, "buffer": {"bdp": 1}}}
+    asked = points_of(validate(content | {"sweep": {"network.buffer.bdp": [1, 16]}}, "asked"))
+
+    def told(**changes: Any) -> list[str]:
+        return differing(points_of(validate(content | changes, "run"))[0], asked)
+
+    assert told(network=content["network"] | {"buffer": {"bdp": 4}}) == [
+        "network.buffer.bdp is 4.0; asked for is 1.0 or 16.0"
+    ]
+    assert told(flows=[{"cca": "bbr3"}, {"cca": "cubic"}]) == ['flows.0.cca is "bbr3"; asked for is "bbr1"']
+    assert told(duration_s=5) == ["duration_s is 5.0; asked for is 4.0"]
+
+
+@of_each_course
+def test_hints_have_the_words_of_the_assignment(course):
+    """Names of metrics, such as share_of_goodput, are those that the students were given, not those of tables."""
+    given = (course / "assignment.md").read_text(encoding="utf-8")
+    for question in load_rubric(course / "rubric.yaml").questions:
+        for hint in question.hints:
+            assert all(f"`{name}" in given for name in re.findall(r"[\w.]+_[\w.]+\w", hint.says)), hint.says
 
 
 # Limits.
