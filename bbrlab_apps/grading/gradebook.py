@@ -1,7 +1,7 @@
 """Puts grades into the table that Canvas or Moodle exported, so that it can be imported there again.
 
-Canvas: Student, ID, SIS User ID, SIS Login ID and Section name a student, a row "Points Possible" has each assignment's points, and a
-column that is not there becomes a new assignment. Moodle: any column may name a student (its import asks which: e-mail address, ID
+Canvas: the columns of people.CANVAS name a student, a row "Points Possible" has each assignment's points, and a column that is not there
+becomes a new assignment. A cell without a score takes away the one that Canvas has, so who has no grade here is left out. Moodle: any column may name a student (its import asks which: e-mail address, ID
 number); feedback comes in a column beside the grade, without which it would be lost (docs.moodle.org, Grade import).
 """
 
@@ -9,26 +9,21 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import cell
-from bbrlab.base.words import in_short
-from bbrlab_apps.grading.people import CANVAS_EXTRA, Table
+from bbrlab.base.words import in_short, number_of
+from bbrlab_apps.grading.people import CANVAS, Table, as_number, is_points_possible
 from bbrlab_apps.grading.personal import one_form
 from bbrlab_apps.grading.report import number
 
 if TYPE_CHECKING:
     from bbrlab_apps.grading.grades import Grade
 
-CANVAS = ("student", "id", "sis user id", "sis login id", "section")
 FEEDBACK = "Feedback comments"
-
-
-def is_canvas(table: Table) -> bool:
-    """Whether Canvas wrote a table."""
-    return table.column(["sis login id", "sis user id"]) is not None
 
 
 def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tuple[str, list[str]]:
@@ -41,20 +36,20 @@ def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tup
     title = column or next(iter(grades.values()))["title"]
     place = _place_of(table, title)
     name = table.head[place] if place is not None else title
-    canvas = is_canvas(table)
+    canvas = table.is_canvas
     kept = [i for i, head in enumerate(table.head) if not canvas or head.strip().lower() in CANVAS]
     kept = [i for i in kept if i != place]
     rows = [[*(table.head[i] for i in kept), name, *([] if canvas else [FEEDBACK])]]
     of = _points_possible(table, place) if canvas and place is not None else None
     whole = next(iter(grades.values()))["of"]
-    for row in table.rows:
-        if any(text.strip().lower().startswith(CANVAS_EXTRA[0]) for text in row):
-            rows.append([*(row[i] for i in kept), number(of or whole)])
+    rows += [[*(row[i] for i in kept), number(of or whole)] for row in table.rows if canvas and is_points_possible(row)]
+    without = 0
+    for _, row in table.students():
+        if (grade := grades.get(matched.get(row[id_column], ""))) is None:
+            without += 1
             continue
-        grade = grades.get(matched.get(row[id_column], ""))
-        score = "" if grade is None else number(grade["score"] * (of or whole) / whole)
-        words = "" if grade is None else cell(_feedback(grade))
-        rows.append([*(row[i] for i in kept), score, *([] if canvas else [words])])
+        score = number(grade["score"] * (of or whole) / whole)
+        rows.append([*(row[i] for i in kept), score, *([] if canvas else [cell(_feedback(grade))])])
     notes = [
         f"students are named by '{table.head[id_column]}', points go to '{name}'"
         + ("" if place is not None or not canvas else ", which is a new assignment")
@@ -63,8 +58,10 @@ def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tup
         notes.append(f"{number(whole)} points here are {number(of)} there")
     if lacking := sorted(set(grades) - set(matched.values())):
         notes.append(f"not in the table: {in_short(lacking)}")
-    if empty := sum(row[-1 if canvas else -2] == "" for row in rows[1:]):
-        notes.append(f"{empty} of its students have no grade")
+    if without:
+        notes.append(
+            f"left out, as it has no grade here: {number_of(without, 'student')}; the import changes nothing of theirs"
+        )
     if waiting := [student for student, grade in sorted(grades.items()) if grade["pending"]]:
         notes.append(f"a person has still to grade something of {in_short(waiting)}")
     text = io.StringIO()
@@ -93,7 +90,7 @@ def _place_of(table: Table, title: str) -> int | None:
     """The column of an assignment, whose title Canvas and Moodle write with additions."""
     wanted = title.strip().lower()
     heads = [head.strip().lower() for head in table.head]
-    fits = [i for i, head in enumerate(heads) if head == wanted] or [
+    fits = [i for i, head in enumerate(heads) if re.sub(r" \(\d+\)$", "", head) == wanted or head == wanted] or [
         i for i, head in enumerate(heads) if wanted in head and "feedback" not in head
     ]
     if len(fits) > 1:
@@ -105,9 +102,9 @@ def _place_of(table: Table, title: str) -> int | None:
 
 def _points_possible(table: Table, place: int) -> float | None:
     for row in table.rows:
-        if any(text.strip().lower().startswith(CANVAS_EXTRA[0]) for text in row):
+        if is_points_possible(row):
             try:
-                return float(row[place]) or None
+                return as_number(row[place]) or None
             except ValueError:
                 return None
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,24 @@ from bbrlab_apps.grading.personal import checked_id
 from bbrlab_apps.grading.rubric import Rubric, instant_of
 
 BYTES_MAX = 5_000_000
-# Columns that name a student, in the order in which they are looked for: Canvas's "Student" is a name, and its "ID" its own number.
+# Columns that name a student, in the order in which they are looked for.
 ID_COLUMNS = ("sis login id", "username", "student id", "id number", "sid", "student", "id", "email address", "email")
 EMAIL_COLUMNS = ("email address", "email")
-CANVAS_EXTRA = ("points possible", "student, test")  # rows of Canvas's table that are no students
+# Of Canvas's table those that are about the student; the others are assignments, notes and sums. An import needs Student (or LastName
+# and FirstName), ID and Section, with what the export has between them (instructure/canvas-lms, lib/gradebook_importer.rb).
+CANVAS = (
+    "student",
+    "lastname",
+    "firstname",
+    "id",
+    "sis user id",
+    "sis login id",
+    "integration id",
+    "root account",
+    "section",
+)
+CANVAS_IDS = ("sis login id", "sis user id", "id")  # "Student" is a name, and "ID" Canvas's own number
+POINTS_POSSIBLE = "points possible"
 
 
 @dataclass(frozen=True)
@@ -28,12 +42,29 @@ class Table:
 
     file: Path
     head: list[str]
-    rows: list[list[str]]
+    rows: list[list[str]]  # each as long as the head
+    numbers: list[int]  # of the rows, as a spreadsheet counts them: the head is 1, and empty ones count
 
     def column(self, names: Sequence[str]) -> int | None:
         """The first of some columns that the table has, ignoring case."""
         lower = [name.strip().lower() for name in self.head]
         return next((lower.index(name) for name in names if name in lower), None)
+
+    @property
+    def is_canvas(self) -> bool:
+        """Whether Canvas wrote it."""
+        return all(self.column([name]) is not None for name in ("id", "section")) and (
+            self.column(["student", "lastname"]) is not None
+        )
+
+    def students(self) -> Iterator[tuple[int, list[str]]]:
+        """The rows of students with their numbers, without those of Canvas's that are of assignments or of its test student."""
+        about = [i for i, name in enumerate(self.head) if name.strip().lower() in CANVAS]
+        for number, row in zip(self.numbers, self.rows, strict=True):
+            texts = [row[i].strip() for i in about] if self.is_canvas else row
+            test = "Student, Test" in texts or texts[:2] == ["Student", "Test"]
+            if any(texts) and not (self.is_canvas and (test or is_points_possible(row))):
+                yield number, row
 
     def needed(self, *names: str) -> int:
         """The index of a column. UserError if it is missing."""
@@ -55,14 +86,26 @@ def read_table(file: Path) -> Table:
     separator = max(",;\t", key=first.count)
     try:
         rows = [
-            row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if any(map(str.strip, row))
+            (number, row)
+            for number, row in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=separator), 1)
+            if any(map(str.strip, row))
         ]
     except csv.Error as error:
         raise UserError(f"{file}: is no CSV ({error})") from None
     if not rows:
         raise UserError(f"{file}: is empty; its first line names the columns")
-    head = rows[0]
-    return Table(file, head, [(row + [""] * len(head))[: len(head)] for row in rows[1:]])
+    (_, head), *below = rows
+    return Table(file, head, [(row + [""] * len(head))[: len(head)] for _, row in below], [n for n, _ in below])
+
+
+def is_points_possible(row: Sequence[str]) -> bool:
+    """Whether a row of Canvas's table says how many points each assignment has."""
+    return any(text.strip().lower() == POINTS_POSSIBLE for text in row)
+
+
+def as_number(text: str) -> float:
+    """A number with a point or a comma. ValueError if it is none."""
+    return float(text.strip().replace(",", "."))
 
 
 @dataclass(frozen=True)
@@ -80,10 +123,10 @@ def read_roster(file: Path, column: str | None = None) -> Roster:
     UserError if there is no such column, or a name is no id or stands twice.
 
     Args:
-        column: that names the student; default: the first of ID_COLUMNS that is there.
+        column: that names the student; default: the first of ID_COLUMNS that is there, of Canvas's table of CANVAS_IDS.
     """
     table = read_table(file)
-    place = table.needed(column) if column else table.column(ID_COLUMNS)
+    place = table.needed(column) if column else table.column(CANVAS_IDS if table.is_canvas else ID_COLUMNS)
     if place is None:
         raise UserError(
             f"{file}: has no column that names students ({', '.join(ID_COLUMNS)}); say which does: --id-column NAME"
@@ -91,9 +134,7 @@ def read_roster(file: Path, column: str | None = None) -> Roster:
     email = table.column(EMAIL_COLUMNS)
     ids: list[str] = []
     by_email: dict[str, str] = {}
-    for number, row in enumerate(table.rows, 2):
-        if any(cell.strip().lower().startswith(CANVAS_EXTRA) for cell in row):
-            continue
+    for number, row in table.students():
         id = checked_id(row[place], f"{file}, row {number}, column '{table.head[place]}'")
         if id in ids:
             raise UserError(f"{file}, row {number}: '{id}' stands twice")
@@ -141,7 +182,7 @@ def _times(rubric: Rubric, file: Path) -> dict[str, int]:
     student, at, extension_column = table.needed("student"), table.needed("submitted"), table.column(["extension_days"])
     deadline = instant_of(rubric.late.deadline or "")
     days_of: dict[str, int] = {}
-    for number, row in enumerate(table.rows, 2):
+    for number, row in zip(table.numbers, table.rows, strict=True):
         extension = (
             _number(table, number, row, extension_column, 0, 365)
             if extension_column is not None and row[extension_column].strip()
@@ -163,7 +204,7 @@ def _marks(rubric: Rubric, file: Path) -> dict[str, dict[str, tuple[float, str]]
     comment = table.column(["comment"])
     points_max = {q.id: q.points for q in rubric.questions if q.person is not None}
     marks: dict[str, dict[str, tuple[float, str]]] = {}
-    for number, row in enumerate(table.rows, 2):
+    for number, row in zip(table.numbers, table.rows, strict=True):
         id = row[question].strip()
         if id not in points_max:
             raise UserError(
@@ -179,13 +220,12 @@ def _marks(rubric: Rubric, file: Path) -> dict[str, dict[str, tuple[float, str]]
 
 
 def _number(table: Table, number: int, row: Sequence[str], place: int, low: float, high: float) -> float:
-    text = row[place].strip().replace(",", ".")
     try:
-        value = float(text)
+        value = as_number(row[place])
     except ValueError:
         value = -1.0
     if not low <= value <= high:
         raise UserError(
-            f"{table.file}, row {number}, column '{table.head[place]}': '{text[:40]}' must be a number from {low:g} to {high:g}"
+            f"{table.file}, row {number}, column '{table.head[place]}': '{row[place].strip()[:40]}' must be a number from {low:g} to {high:g}"
         )
     return value

@@ -188,17 +188,51 @@ def test_canvas_gets_its_columns_and_points(tmp_path):
     rows = list(csv.reader(io.StringIO(text)))
     assert rows[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Lab 1 (77)"]
     assert rows[1][0].strip() == "Points Possible" and rows[1][-1] == "40"
-    assert [row[-1] for row in rows[2:]] == ["40", "20", ""]
+    assert [row[-1] for row in rows[2:]] == ["40", "20"], "an empty cell would take away the 3 that zoe has there"
     assert "students are named by 'SIS Login ID'" in notes[0]
     assert (
         any("20 points here are 40 there" in n for n in notes)
         and any("not in the table: kim" in n for n in notes)
-        and any("1 of its students" in n for n in notes)
+        and any("left out, as it has no grade here: 1 student" in n for n in notes)
     )
     new, said = filled(table(tmp_path, CANVAS), {"ada": made_up("ada", 10)}, "Lab 9")
     assert (
         new.splitlines()[0].endswith(",Lab 9") and "a new assignment" in said[0] and new.splitlines()[1].endswith(",20")
     )
+
+
+# As Canvas writes it with names apart and a column for another root account, where points are not posted by themselves, in a
+# country with a decimal comma.
+CANVAS_WHOLE = (
+    "LastName;FirstName;ID;SIS User ID;SIS Login ID;Integration ID;Root Account;Section;Notes;Lab 1 (77);Lab 10 (78);Final Score\n"
+    ";;;;;;;;;Manual Posting;;\n"
+    "    Points Possible;;;;;;;;;40,00;10,00;(read only)\n"
+    "Doe;Jane;11;s1;ada;i1;x.edu;A and B;absent;;;90\n"
+    "Student;Test;99;;4f1c0a;;x.edu;A;;;;\n"
+)
+
+
+def test_canvas_can_import_each_kind_of_its_own_exports(tmp_path):
+    """Its importer reads LastName, FirstName, ID and then up to Section by their places."""
+    text, notes = filled(table(tmp_path, CANVAS_WHOLE), {"ada": made_up("ada", 0)}, None)
+    about = ["LastName", "FirstName", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section"]
+    assert list(csv.reader(io.StringIO(text))) == [
+        [*about, "Lab 1 (77)"],
+        ["    Points Possible", *[""] * 7, "40"],
+        ["Doe", "Jane", "11", "s1", "ada", "i1", "x.edu", "A and B", "20"],
+    ]
+    assert not any("left out" in note for note in notes), "neither the row of posting nor the test student is one"
+    assert read_roster(tmp_path / "export.csv").ids == ["ada"]
+    without_login = 'Student,ID,Section,Lab 1 (77)\n    Points Possible,,,20\n"Doe, Jane",11,A,\n'
+    text, _ = filled(table(tmp_path, without_login), {"11": made_up("11", 0)}, None)
+    assert text.splitlines()[0] == "Student,ID,Section,Lab 1 (77)" and text.splitlines()[2].endswith(",11,A,10")
+    assert read_roster(tmp_path / "export.csv").ids == ["11"]
+
+
+def test_a_row_has_the_number_that_a_spreadsheet_shows(tmp_path):
+    (tmp_path / "r.csv").write_text("student\nada\n\n../x\n")
+    with pytest.raises(UserError, match="row 4, column 'student'"):
+        read_roster(tmp_path / "r.csv")
 
 
 def test_moodle_gets_feedback_without_right_answers(tmp_path):
