@@ -333,14 +333,14 @@ def test_a_scenario_is_compared_by_what_it_means(tmp_path):
         "lacks 1 of 3 points that are asked for"
     ]
     assert compared(points_like(tmp_path, sweep={"network.buffer.bdp": [1, 2, 3]}), asked, {}) == [
-        "network.buffer.bdp is 3.0; asked for is 4.0"
+        "network.buffer.bdp is 3.0, asked for is 4.0"
     ]
     assert (
         "has 1 point too many"
         in compared(points_like(tmp_path, sweep={"network.buffer.bdp": [1, 2, 4, 8]}), asked, {})[0]
     )
     told = compared(points_like(tmp_path, duration_s=5, sweep={"network.buffer.bdp": [1, 2, 4]}), asked, {})
-    assert told == ["duration_s is 5.0; asked for is 4.0"]  # fmt: skip
+    assert told == ["duration_s is 5.0, asked for is 4.0"]  # fmt: skip
 
 
 def test_what_is_free_is_free_within_its_limits(tmp_path):
@@ -358,7 +358,7 @@ def test_what_is_free_is_free_within_its_limits(tmp_path):
         asked[:1],
         rubric.free,
     )
-    assert "network.buffer.packets is 9; asked for is not set" in told  # fmt: skip
+    assert "network.buffer.packets is 9, asked for is not set" in told  # fmt: skip
 
 
 def test_what_is_free_in_steps(tmp_path):
@@ -469,10 +469,22 @@ def test_another_condition_is_told_with_its_value_and_the_asked_ones():
         return differing(points_of(validate(content | changes, "run"))[0], asked)
 
     assert told(network=content["network"] | {"buffer": {"bdp": 4}}) == [
-        "network.buffer.bdp is 4.0; asked for is 1.0 or 16.0"
+        "network.buffer.bdp is 4.0, asked for is 1.0 or 16.0"
     ]
-    assert told(flows=[{"cca": "bbr3"}, {"cca": "cubic"}]) == ['flows.0.cca is "bbr3"; asked for is "bbr1"']
-    assert told(duration_s=5) == ["duration_s is 5.0; asked for is 4.0"]
+    assert told(flows=[{"cca": "bbr3"}, {"cca": "cubic"}]) == ['flows.0.cca is "bbr3", asked for is "bbr1"']
+    assert told(duration_s=5) == ["duration_s is 5.0, asked for is 4.0"]
+
+
+@of_each_course
+def test_an_assignment_says_what_for_how_long_and_what_to_discuss(course):
+    parts = dict(
+        (part.partition("\n")[0], part)
+        for part in (course / "assignment.md").read_text(encoding="utf-8").split("\n## ")
+    )
+    goals, questions = list(parts.values())[1], list(parts.values())[-1]
+    assert goals.startswith("What you will be able to do\n") and 2 <= goals.count("\n- ") <= 4
+    assert re.search(r"\*\*Time\*\*: reading \d+ min.*, the \w+ runs \d to \d min, .* \d+ min", goals)
+    assert questions.startswith("To discuss in class\n") and 2 <= len(re.findall(r"(?m)^\d\. ", questions)) <= 4
 
 
 @of_each_course
