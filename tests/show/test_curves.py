@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbrlab.base import files
+from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.select import full_figures
 from bbrlab.publish import differences
@@ -190,3 +190,9 @@ def test_verify_finds_curves_that_are_not_of_their_run(tmp_path):
 
 def test_a_figure_that_is_packed_anew_loses_its_old_curves():
     assert curves.figure_of("tang/fig2.curves.parquet") == curves.figure_of("tang/fig2.parquet") == ID
+
+
+def test_a_figure_begins_with_its_runs_over_time():
+    """Bless et al.'s Fig. 4 began with a chart of two dots."""
+    text = (paths.ROOT / "bbrlab_apps/site/templates/paper.md").read_text(encoding="utf-8")
+    assert text.index("parts.runs(figure.runs)") < text.index("parts.chart(figure)")
