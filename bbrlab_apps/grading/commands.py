@@ -185,7 +185,8 @@ def assignment_check(
 
     Exits with 1 if something is missing.
     """
-    from bbrlab_apps.grading.sheet import SHEET, check_submission
+    from bbrlab_apps.grading.sheet import check_submission
+    from bbrlab_apps.grading.submission import SHEET
 
     if not os.path.lexists(submission):
         raise UserError(f"{submission}: is not there; give the folder or the archive that you want to hand in")

@@ -20,10 +20,9 @@ from bbrlab_apps.grading.limited import Refused
 from bbrlab_apps.grading.personal import Personal, checked_id, filled_in
 from bbrlab_apps.grading.rerun import ready
 from bbrlab_apps.grading.rubric import Limits, Question, Rubric, Scalar, Values
-from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, SCENARIO
+from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, SCENARIO, SHEET
 from bbrlab_apps.grading.submitted_content import SubmittedContent, read_limited
 
-SHEET = "sheet.yaml"
 LISTED = 20
 NO_SALT = "a sheet has no salt"
 

@@ -39,6 +39,7 @@ JUNK = {
     ".snakemake", ".editorconfig", ".jupyter", ".virtual_documents",
 }  # fmt: skip
 SCENARIO, ANSWERS, NOTEBOOK, RESULTS = "scenario.yaml", "answers.yaml", "notebook.ipynb", "results"
+SHEET = "sheet.yaml"  # what the student was given
 PROBLEMS_MAX = 20  # problems, at most, that are listed
 NAMED_MAX = 5  # names or differences of one kind
 
@@ -345,6 +346,8 @@ def read_strict_json(path: Path, bytes_max: int, name: str) -> Any:
 def read_foreign_yaml(path: Path, name: str, *, as_typed: bool = False) -> Any:
     """The content of an untrusted YAML file; with ``as_typed`` all words as they were typed (read_texts()). UserError with line and column."""
     data = read_bytes(path, YAML_BYTES, name)
+    if not data.strip():
+        raise UserError(f"{shown(name)}: is empty; hand in the one that you were given, filled in")
     if b"\0" in data:
         raise UserError(f"{shown(name)}: is not a text file")
     try:

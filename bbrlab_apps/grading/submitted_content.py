@@ -25,6 +25,7 @@ from bbrlab_apps.grading.submission import (
     NOTEBOOK_BYTES,
     PROGRAMS,
     SCENARIO,
+    SHEET,
     Submission,
     open_submission,
     read_strict_json,
@@ -64,7 +65,9 @@ def read_content(path: Path, rubric: Rubric, personal: Personal, kernel: Kernel,
     submission = open_submission(path, rubric.limits, scratch)
     incomplete, notes = list(submission.problems), list[str]()
     unexpected = [
-        n for n in submission.files if n not in (SCENARIO, ANSWERS, NOTEBOOK) and n.rpartition("/")[2] not in RUN_FILES
+        n
+        for n in submission.files
+        if n not in (SCENARIO, ANSWERS, NOTEBOOK, SHEET) and n.rpartition("/")[2] not in RUN_FILES
     ]
     programs = [n for n in unexpected if n.lower().endswith(PROGRAMS)]
     if programs:

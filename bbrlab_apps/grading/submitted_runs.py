@@ -16,7 +16,6 @@ from yaml import YAMLError
 from bbrlab.base import files
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import DamagedFile, UserError
-from bbrlab.base.words import in_short
 from bbrlab.base.yaml_files import dump_yaml, parse_yaml
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.plan import Plan, make_plan
@@ -186,7 +185,7 @@ def _run(
         if run["point"] < 0:
             texts = [shown(text, 200) for text in differing(point, points)]
             folder.wrong.append(
-                f"its conditions are not those of a point that is asked for: {in_short(texts, NAMED_MAX)}"
+                f"its conditions are not those of a point that is asked for: {'; and '.join(texts[:NAMED_MAX])}"
             )
         _check_identity(folder, run, manifest, personal, kernel)
         part = SAMPLES

@@ -104,7 +104,7 @@ def differing(point: Point, assigned: Sequence[Point], free: Collection[str] = (
     texts = []
     for path in nearest:
         asked = [_in_short(other, path) for other, differ in zip(wanted, fields, strict=True) if differ == nearest]
-        texts.append(f"{path} is {_in_short(actual, path)}; asked for is {' or '.join(dict.fromkeys(asked))}")
+        texts.append(f"{path} is {_in_short(actual, path)}, asked for is {' or '.join(dict.fromkeys(asked))}")
     return texts
 
 

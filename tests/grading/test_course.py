@@ -30,8 +30,8 @@ from bbrlab_apps.grading.people import read_people, read_roster, read_table
 from bbrlab_apps.grading.personal import personal
 from bbrlab_apps.grading.report import gradescope as results_json
 from bbrlab_apps.grading.rubric import Late, Question, instant_of
-from bbrlab_apps.grading.sheet import SHEET, check_submission, write_sheet
-from bbrlab_apps.grading.submission import ANSWERS
+from bbrlab_apps.grading.sheet import check_submission, write_sheet
+from bbrlab_apps.grading.submission import ANSWERS, SHEET
 from tests.graded import RUBRIC, STUDENT, graded, make_submission, score_of, write_rubric
 from tests.show.browser import PROGRAM, Browser
 
@@ -342,7 +342,14 @@ def test_a_sheet_alone_lacks_runs_and_answers(tmp_path):
         yaml.safe_dump(own.assignment.scenario.model_dump(exclude_unset=True) | {"duration_s": 5})
     )
     done = invoke("assignment", "check", tmp_path / "ada")
-    assert done.exit_code == 1 and "duration_s is 5.0; asked for is 4.0" in done.output, done.output
+    assert done.exit_code == 1 and "duration_s is 5.0, asked for is 4.0" in done.output, done.output
+    assert SHEET not in done.output.replace(str(tmp_path), ""), "what a student was given may be handed in, too"
+    for part in (ANSWERS, "scenario.yaml"):
+        (tmp_path / "ada" / part).write_text("\n")
+        assert (
+            f"{part}: is empty; hand in the one that you were given"
+            in invoke("assignment", "check", tmp_path / "ada").output
+        )
     (tmp_path / "ada" / SHEET).write_text("assignment: x\n")
     assert "sheet.yaml: " in str(invoke("assignment", "check", tmp_path / "ada").exception)
 
