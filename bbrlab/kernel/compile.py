@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,13 +19,20 @@ from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import KernelSpec, OwnSpec, recipe
 from bbrlab.kernel.steps import TARGETS, Say, Steps, make
 
+ALWAYS = "net/ipv4/tcp_cong.o"  # an object that every kernel has
 FRAGMENT = "bbrlab.config"  # in a source tree: the lines that its configuration must have
 LISTS = re.compile(r"(?m)^([\w-]+?)-(?:y|objs|\$\((CONFIG_\w+)\))[ \t]*[:+]?=(.*)$")  # obj-$(CONFIG_X) += a.o b.o
 
 
 @contextlib.contextmanager
 def compiled(
-    name: str, spec: KernelSpec, source: Located, log: Path, jobs: int, say: Say
+    name: str,
+    spec: KernelSpec,
+    source: Located,
+    log: Path,
+    jobs: int,
+    say: Say,
+    on_first: Callable[[Path], None] | None = None,
 ) -> Iterator[tuple[Path, Path, dict[str, Any]]]:
     """A source tree in which a kernel was compiled, the kernel, and the result of probe_kernel(). The block may move the tree away.
 
@@ -37,6 +44,7 @@ def compiled(
         log: of the build, written anew.
         jobs: parallel compilers.
         say: gets one line per step.
+        on_first: as of compile_kernel().
     """
     source_trees().mkdir(parents=True, exist_ok=True)
     with open(log, "w", encoding="utf-8") as file:
@@ -49,7 +57,7 @@ def compiled(
             if tree.reused:
                 say(f"kernel {name}: goes on in {tree.folder}: only what differs is compiled")
             steps = Steps(name, tree.source, log, file, say)
-            compile_kernel(steps, spec, source, tree, jobs)
+            compile_kernel(steps, spec, source, tree, jobs, on_first)
             image = tree.folder / "image"  # nothing that make left can change it there
             beneath.copy(tree.source, TARGETS[spec.arch][1], image)
             probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, own=spec.foreign))
@@ -64,8 +72,19 @@ def owner_of(name: str, spec: KernelSpec) -> str:
     return json.dumps([name, *(str(path.resolve()) for path in recipe(spec).series)]) if spec.foreign else ""
 
 
-def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, tree: SourceTree, jobs: int) -> None:
-    """Patch, configure and compile a kernel in a source tree, patched files first. UserError naming the step that failed."""
+def compile_kernel(
+    steps: Steps,
+    spec: KernelSpec,
+    source: Located,
+    tree: SourceTree,
+    jobs: int,
+    on_first: Callable[[Path], None] | None = None,
+) -> None:
+    """Patch, configure and compile a kernel in a source tree, patched files first. UserError naming the step that failed.
+
+    Args:
+        on_first: called with the tree when its first files are compiled, one of the network code among them, before all others.
+    """
     parts = recipe(spec)
     touched = apply_series(steps, tree, parts, source.identity)
     if spec.foreign and (lacking := absent_ccas(spec, tree.source)):
@@ -85,8 +104,10 @@ def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, tree: Source
             f"kernel {steps.name}: {cca}, which its names promise ({promised}), would not be compiled: {' and '.join(options)} "
             f"{'is' if len(options) == 1 else 'are'} off; {_remedy(spec, options)}"
         )
-    if objects := objects_of(touched, tree.source):
-        steps.run("compile: patched", make(spec, f"-j{jobs}", *objects))
+    if objects := [*objects_of(touched, tree.source), *([ALWAYS] if on_first else [])]:
+        steps.run("compile: first", make(spec, f"-j{jobs}", *objects))
+    if on_first:
+        on_first(tree.source)
     steps.run("compile", make(spec, f"-j{jobs}", TARGETS[spec.arch][0]))
 
 

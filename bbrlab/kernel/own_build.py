@@ -1,5 +1,5 @@
 """Builds a kernel with the user's own algorithms in a copy of the kernel's built tree, so that only their files are compiled. First
-they are compiled beside that tree, so that mistakes show at once."""
+they are compiled beside that tree, so that mistakes show at once, also while the tree is still being built."""
 
 from __future__ import annotations
 
@@ -56,22 +56,24 @@ def compile_with_own(
     """
     tree, log = scratch / "source", scratch.parent / f"{own_name(name, own)}.{key}.log"
     tree.mkdir()
-    with (
-        built_tree(name, spec, source, base_key, jobs, say) as (built, registered),
-        open(log, "w", encoding="utf-8") as file,
-    ):
-        for cca in own:
-            check_name(cca, name, spec, registered)
-            if beneath.exists(built, f"{PLACE}/{cca.module}.c"):
-                raise UserError(
-                    f"{cca.path}: the kernel's source has {PLACE}/{cca.module}.c already; give the file, and what it registers, "
-                    "another name"
-                )
-        steps = Steps(own_name(name, own), tree, log, file, say)
+
+    def try_all(built: Path) -> None:
         for cca in own:
             _try(steps, cca, built)
-        copy = ["cp", "-dR", "--preserve=mode,timestamps", "--reflink=auto", ".", str(tree)]
-        steps.run("copy of the tree", copy, at=built)
+
+    with open(log, "w", encoding="utf-8") as file:
+        steps = Steps(own_name(name, own), tree, log, file, say)
+        with built_tree(name, spec, source, base_key, jobs, say, try_all) as (built, registered):
+            for cca in own:
+                check_name(cca, name, spec, registered)
+                if beneath.exists(built, f"{PLACE}/{cca.module}.c"):
+                    raise UserError(
+                        f"{cca.path}: the kernel's source has {PLACE}/{cca.module}.c already; give the file, and what it "
+                        "registers, another name"
+                    )
+            try_all(built)
+            copy = ["cp", "-dR", "--preserve=mode,timestamps", "--reflink=auto", ".", str(tree)]
+            steps.run("copy of the tree", copy, at=built)
     with open(log, "a", encoding="utf-8") as file:
         steps = Steps(own_name(name, own), tree, log, file, say)
         beneath.remove(tree, ".version")  # the count of builds in this tree, which would show in the kernel

@@ -10,7 +10,7 @@ import contextlib
 import json
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def trees_folder() -> Path:
 
 @contextlib.contextmanager
 def built_tree(
-    name: str, spec: KernelSpec, source: Located, key: str, jobs: int, say: Say
+    name: str, spec: KernelSpec, source: Located, key: str, jobs: int, say: Say, on_first: Callable[[Path], None]
 ) -> Iterator[tuple[Path, list[str]]]:
     """The tree in which a kernel was built, made if needed, and the names that the kernel registers.
 
@@ -46,6 +46,7 @@ def built_tree(
         key: of the kernel and of its patches for the host.
         jobs: parallel compilers.
         say: gets one line per step.
+        on_first: as of compile_kernel(), if the tree has to be made.
     """
     folder = trees_folder() / name
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +60,7 @@ def built_tree(
             say(
                 f"kernel {name}: its tree is built once, which takes minutes; from then on one's own algorithms take seconds"
             )
-            with compiled(name, spec, source, folder.with_name(f"{name}.log"), jobs, say) as (tree, _, probe):
+            with compiled(name, spec, source, folder.with_name(f"{name}.log"), jobs, say, on_first) as (tree, _, probe):
                 keep_tree(tree, name, key, probe["ccas"], say)
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from bbrlab.base.errors import UserError
+from bbrlab.kernel import compile
 from bbrlab.kernel.own import own_of
 from bbrlab.kernel.own_build import PLACE, _command_like, _try
+from bbrlab.kernel.source_tree import SourceTree
+from bbrlab.kernel.specs import find_spec
 from bbrlab.kernel.steps import Steps
 
 NAME = 'struct tcp_congestion_ops { const char *name; } mine_ops = { .name = "mine" };\n'
@@ -64,6 +69,28 @@ def test_a_mistake_has_the_users_file_and_line(tmp_path, tree):
     first, *rest = str(caught.value).splitlines()
     assert first == f"{tmp_path / 'mine.c'}: does not compile:"
     assert any(line.startswith(f"{tmp_path / 'mine.c'}:2:") and "oops" in line for line in rest), rest
+
+
+def test_a_mistake_is_told_before_the_tree_is_compiled(tmp_path, monkeypatch):
+    """The first time there is no tree yet, whose build takes minutes: the file comes after the first objects."""
+    done: list[str] = []
+    for name in ("apply_series", "check_config", "switched_off"):
+        monkeypatch.setattr(compile, name, lambda *_: {})
+    monkeypatch.setattr(compile, "fragment_of", lambda *_: "")
+    monkeypatch.setattr(compile, "objects_of", lambda *_: [])
+    (tmp_path / "source").mkdir()
+    steps = SimpleNamespace(name="k", run=lambda step, argv: done.append(f"{step}: {argv[-1]}"))
+    given: Any = (steps, find_spec(None)[1], SimpleNamespace(identity="x"), SourceTree(tmp_path, False), 1)
+
+    def mistake(tree: Path) -> None:
+        assert tree == tmp_path / "source"
+        raise UserError("mine.c:2: oops")
+
+    with pytest.raises(UserError, match="oops"):
+        compile.compile_kernel(*given, mistake)
+    assert done == ["configure: allnoconfig", "compile: first: net/ipv4/tcp_cong.o"]
+    compile.compile_kernel(*given)
+    assert done[2:] == ["configure: allnoconfig", "compile: linux"]
 
 
 def test_a_tree_that_says_nothing_is_left_to_the_copy(tmp_path, tree):

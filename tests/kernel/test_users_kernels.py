@@ -635,7 +635,7 @@ def test_a_build_that_failed_goes_on_in_its_tree(small_linux, tmp_path):
     """The second try unpacks nothing and compiles only what the patch changes; the first error comes before anything else is compiled."""
     said: list[str] = []
     with pytest.raises(
-        UserError, match=r"step 'compile: patched' failed.*\n.*net/ipv4/tcp_bbr.c:5:broken: error: broken"
+        UserError, match=r"step 'compile: first' failed.*\n.*net/ipv4/tcp_bbr.c:5:broken: error: broken"
     ):
         build_kernel("my-bbr3", 1, said.append, spec=own_of(tmp_path, PATCH.replace("+-- five", "+broken")))
     (folder,) = source_tree.source_trees().glob("[!.]*")
