@@ -23,6 +23,7 @@ MADE = ".made-by-bbrlab"  # in a folder that is replaced as a whole: the names o
 BESIDES = {MADE, ".snakemake_timestamp"}  # that such a folder may have
 PICTURE = b"made by bbrlab"  # in the metadata of every picture
 PAGE = b'<meta name="generator" content="bbrlab">'
+QLOG = b"recorded at each ACK and retransmission timeout by bbrlab"  # in the first record of each file
 LINE_BYTES = 1 << 16  # more than any first line that has a mark
 TEXT_BYTES = 64 << 20  # more than any text that bbrlab writes
 OWNER = "bbrlab"  # "made_by" in each JSON file that a command may replace
@@ -43,7 +44,7 @@ def check_file(option: str, file: Path | None, mark: bytes | None = None) -> Non
     parent = files.existing_parent(file.absolute().parent)
     if not parent.is_dir():
         raise UserError(f"{option} {file}: {parent} is a file, not a folder; choose another place")
-    if os.path.lexists(file) and not _is_own(file, mark):
+    if os.path.lexists(file) and not is_own(file, mark):
         why = "does not have the mark of what this command makes" if mark else "would be replaced"
         if file.is_symlink():
             why = "is a link, which a file would replace"
@@ -55,7 +56,7 @@ def check_file(option: str, file: Path | None, mark: bytes | None = None) -> Non
         raise files.explain(error, file) from None
 
 
-def _is_own(file: Path, mark: bytes | None) -> bool:
+def is_own(file: Path, mark: bytes | None) -> bool:
     """Whether a file is empty or has the mark, packed or not."""
     with contextlib.suppress(OSError, EOFError, zlib.error):
         if not file.is_file() or file.is_symlink():

@@ -28,6 +28,9 @@ PROMPT_FILES = "prompt-files"  # a folder: what programs on nodes wrote in a pla
 CAPTURES = (BOTTLENECK, SENDERS, RECEIVERS) = ("bottleneck.pcapng", "senders.pcapng", "receivers.pcapng")
 TABLES = (SAMPLES, SHORT_FLOWS)  # by which runs are compared; the second one only where there are short flows
 RESULTS = (SUMMARY, *TABLES, ACKS, *CAPTURES, MANIFEST, LOG, PLAYED, PROMPT_LOG)
+PAGE = "index.html"
+# What `bbrlab show` and `bbrlab qlog` make of a run in its folder, with the mark of each: gone with the run that it is of.
+MADE_OF_IT = {PAGE: outputs.PAGE, "flow-*.sqlog": outputs.QLOG, "flow-*.sqlog.gz": outputs.QLOG}
 BEGUN = ".bbrlab-run"  # from begin() to the manifest.json: the folder has what a run leaves that does not end
 BROKEN_OFF = "bbrlab stage mininet"  # the line by which a guest.log tells it that is older than BEGUN
 MARKS = {"scenario", "seed", "plan_sha256"}  # what the manifest.json of every run has
@@ -43,7 +46,7 @@ class ResultFolder:
     begun: bool = False  # whether an earlier run's files are removed, so that all files are this run's
 
     def begin(self) -> None:
-        """Remove an earlier run's files; called right before the guest starts, when only the guest can still fail.
+        """Remove an earlier run's files and what was made of them; called right before the guest starts, when only the guest can still fail.
 
         Not later: the guest's log grows in this folder and stays there if the run fails, and nobody must take an older result beside it
         for this run's.
@@ -53,6 +56,10 @@ class ResultFolder:
         for name in RESULTS:
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / PROMPT_FILES, ignore_errors=True)
+        for pattern, mark in MADE_OF_IT.items():
+            for file in self.path.glob(pattern):
+                if outputs.is_own(file, mark):
+                    file.unlink(missing_ok=True)
 
     def discard(self) -> None:
         """Remove this run's files; keep those of an earlier one."""

@@ -29,7 +29,6 @@ from bbrlab.run.output import ACKS
 FILE_SCHEMA, SERIALIZATION = "urn:ietf:params:qlog:file:sequential", "application/qlog+json-seq"
 EVENT_SCHEMA = "urn:ietf:params:qlog:events:quic-12"
 SUFFIX, PACKED = ".sqlog", ".gz"
-MARK = "recorded at each ACK and retransmission timeout by bbrlab"  # in the first record of each file
 PARAMETERS, METRICS, STATE, TIMER = (
     f"quic:{name}"
     for name in ("recovery_parameters_set", "recovery_metrics_updated", "congestion_state_updated", "timer_updated")
@@ -83,7 +82,7 @@ def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
     acks = read_over_time(path, scenario, columns)
     names = {int(f): out / f"flow-{f}{SUFFIX}{PACKED if packed else ''}" for f in sorted(acks["flow"].unique())}
     for name in names.values():
-        outputs.check_file("--out", name, MARK.encode())
+        outputs.check_file("--out", name, outputs.QLOG)
     for flow, rows in acks.groupby("flow", sort=True):
         number = int(str(flow))
         try:
@@ -110,7 +109,7 @@ def records(acks: pd.DataFrame, title: str, group: str, kernel: str) -> Iterator
         "file_schema": FILE_SCHEMA,
         "serialization_format": SERIALIZATION,
         "title": title,
-        "description": f"TCP of Linux {kernel}, {MARK}",
+        "description": f"TCP of Linux {kernel}, {outputs.QLOG.decode()}",
         "trace": {
             "common_fields": {
                 "group_id": group,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import gzip
 import json
 import os
 import re
@@ -21,7 +22,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bbrlab.base import files, paths
+from bbrlab.base import files, outputs, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.locks import owned_folder, remove_abandoned
 from bbrlab.cli.commands import app
@@ -428,6 +429,24 @@ def old_result(tmp_path) -> Path:
     (out / "manifest.json").write_text(json.dumps({"scenario": {}, "seed": 1, "plan_sha256": "0"}))
     (out / "notes.txt").write_text("mine")
     return out
+
+
+def test_what_was_made_of_an_old_result_goes_with_it(old_result):
+    """Its page and its qlogs, and nobody's own files of these names."""
+    (old_result / "index.html").write_bytes(outputs.PAGE)
+    (old_result / "flow-0.sqlog").write_bytes(outputs.QLOG)
+    (old_result / "flow-12.sqlog.gz").write_bytes(gzip.compress(outputs.QLOG))
+    (old_result / "flow-1.sqlog").write_text("mine")
+    with result_folder(old_result) as result:
+        assert len(list(old_result.glob("flow-*"))) == 3, "until the guest starts"
+        result.begin()
+        (old_result / "summary.json").touch()
+    assert sorted(path.name for path in old_result.iterdir()) == [
+        ".bbrlab-run",
+        "flow-1.sqlog",
+        "notes.txt",
+        "summary.json",
+    ]
 
 
 def content_of(folder: Path) -> dict[str, str]:
