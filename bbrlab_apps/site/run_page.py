@@ -14,8 +14,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from bbrlab.base import files, paths
+from bbrlab.base.algorithms import own_sources
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import dump_yaml
+from bbrlab.kernel.own import recipe_name
+from bbrlab.kernel.specs import load_specs
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.phases import phases
@@ -24,21 +28,24 @@ from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.summary import Summary, path_words
 from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
 from bbrlab.results.curves import thinned
-from bbrlab.results.nested import leaves
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.run_manifest import RunManifest, RunScenario
 from bbrlab.results.samples import BOUNDS, read_over_time
 from bbrlab.results.series import columns_of, series_of, values_of
 from bbrlab.run.output import ACKS, SAMPLES
+from bbrlab.scenario.link_trace import shipped_trace
 from bbrlab.scenario.load import base_point, load_scenario
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.needs import refuse_without_effect
 from bbrlab.scenario.rates import Rate, before, buffer_full_ms, rates_at
-from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario
+from bbrlab.scenario.schema import Network, Scenario
 from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site.html import embedded, number, render
 
 STATIC = Path(__file__).parent / "static"
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
 FLOWS = 6  # that have curves of their own; of more flows, groups have
+AS_RUN = "this_run.yaml"  # what the page calls a file with the scenario that it shows
 _NEEDED = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state")
 _INFLIGHT_BOUNDS = ("bbr_inflight_hi", "bbr_inflight_lo")
 _COLUMNS = (*_NEEDED, *IN_FLIGHT, "pacing_rate", "total_retrans", "queue_drops", "bbr_bw", *_INFLIGHT_BOUNDS)
@@ -49,13 +56,6 @@ _SHOWN = (
 _OF_LINKS = ("utilisation", "loss", "drops", "occupancy", "queue_ms_mean", "queue_ms_p95")
 _SERIES = ("goodput", "cwnd", "rtt", "queue", "pacing", "bw", "inflight", "retransmits")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-
-
-def default_file(folder: Path) -> Path:
-    """Where a run's page goes."""
-    below = paths.results_folder() / "runs"
-    name = folder.relative_to(below) if folder.is_relative_to(below) else Path(folder.name)
-    return paths.results_folder() / "pages" / "runs" / name.parent / f"{name.name}.html"
 
 
 def write_run_page(folder: Path, out: Path) -> None:
@@ -100,10 +100,7 @@ def _page(
         bottleneck=_bottleneck(summary),
         links=_links(summary),
         checks=summary["checks"],
-        command=_command(manifest, summary),
-        scenario=scenario,
-        ships=_file_of(scenario).is_file(),
-        seed=summary["seed"],
+        repeat=_repeat(manifest, summary),
         is_virtual=summary["backend"] == "uml",
         origin=_origin(manifest, summary, folder),
         data=embedded(_panels(summary, typed, samples, acks), "series-data"),
@@ -181,66 +178,71 @@ def _links(summary: Summary) -> tuple[list[str], list[list[str]]]:
     return ["link", "rate (Mbit/s)", "buffer (kB)", *map(label_of, _OF_LINKS)], rows
 
 
-def _file_of(scenario: Any) -> Path:
-    """Where the scenario of a run is, if it is one of those here."""
-    file: Path = paths.SCENARIOS / scenario["paper"] / f"{scenario['name']}.yaml"
-    return file
+def _repeat(manifest: Any, summary: Summary) -> dict[str, str]:
+    """How to have this very run again: the command, and the text of its scenario where no file of scenarios/ has this point; without
+    any, why no scenario of one run is it."""
+    given, text, why = _of_checkout(manifest), "", ""
+    if not given:
+        text, why = _scenario_text(manifest["scenario"])
+        given = [AS_RUN]
+    words = ["bbrlab", "run", *given, "--seed", str(summary["seed"]), *options_of(summary), "--out", "/tmp/again"]
+    return {"command": "" if why else shlex.join(words), "file": AS_RUN, "scenario": text, "why": why}
 
 
-def _command(manifest: Any, summary: Summary) -> str:
-    """The command that runs it again; empty where the scenario's file is not here, or asks for something else."""
-    scenario = manifest["scenario"]
-    file = _file_of(scenario)
-    values = dict(manifest["values"])
+def _of_checkout(manifest: Any) -> list[str]:
+    """The file of scenarios/ that a run is a point of, with what chooses the point; empty if there is none."""
+    scenario, values = manifest["scenario"], dict(manifest["values"])
     case = values.pop("case", None)
-    if not isinstance(case, str | None):
-        return ""
-    changes = _changes(file, values, case, scenario)
-    if changes is None or not _asks_the_same(file, changes, case, manifest["fingerprint"]):
-        return ""
-    words = [word for k, v in changes.items() for word in ("--set", f"{k}={_word(v)}")] + (
-        ["--case", case] if case else []
-    )
-    return shlex.join(
-        [
-            "bbrlab",
-            "run",
-            str(file.relative_to(paths.ROOT)),
-            *words,
-            "--seed",
-            str(summary["seed"]),
-            "--out",
-            "/tmp/again",
-        ]
-    )
-
-
-def _changes(file: Path, values: dict[str, Any], case: str | None, ran: dict[str, Any]) -> dict[str, Any] | None:
-    """What to set in a scenario's file to have the scenario that ran: the point's values, and what differs besides. None if
-    that does not say it."""
-    if not file.is_file():
-        return None
+    file = paths.SCENARIOS / scenario["paper"] / f"{scenario['name']}.yaml"
+    if not file.is_file() or not isinstance(case, str | None):
+        return []
     try:
-        by_file = base_point(load_scenario(file, values, case, files=False)).scenario.model_dump(
-            mode="json", exclude=NOT_DECISIVE
-        )
+        point = base_point(load_scenario(file, values, case, files=False))
     except UserError:
-        return None
-    before, now = (
-        dict(leaves(content, whole_lists=True))
-        for content in (by_file, {key: ran[key] for key in by_file if key in ran})
-    )
-    if before.keys() != now.keys():
-        return None
-    return values | {path: value for path, value in now.items() if value != before[path]}
+        return []
+    if point.fingerprint != manifest["fingerprint"]:
+        return []
+    chosen = [word for k, v in values.items() for word in ("--set", f"{k}={_word(v)}")]
+    return [str(file.relative_to(paths.ROOT)), *chosen, *(["--case", case] if case else [])]
 
 
-def _asks_the_same(file: Path, changes: dict[str, Any], case: str | None, fingerprint: str) -> bool:
-    """Whether a scenario's file with these changes is the point that was run."""
+def _scenario_text(ran: Any) -> tuple[str, str]:
+    """A scenario's file that asks for what was run and nothing else; empty, and why, if no such file is valid."""
+    content = _without_nothing(ran)
+    if (trace := shipped_trace(content["network"].get("trace", ""))) is not None:
+        content["network"]["trace"] = trace.stem  # its place is another one on each machine
     try:
-        return base_point(load_scenario(file, changes, case, files=False)).fingerprint == fingerprint
-    except UserError:
-        return False
+        scenario = validate(content, "it")
+    except UserError:  # an algorithm or file that is not here, but may be where it is run
+        pass
+    else:
+        try:
+            refuse_without_effect([base_point(scenario)], "its scenario")
+        except UserError as error:
+            return "", str(error)
+    return dump_yaml(content, sort_keys=False), ""
+
+
+def _without_nothing(content: Any) -> Any:
+    """A scenario without fields that have no value."""
+    if isinstance(content, list):
+        return [_without_nothing(one) for one in content]
+    if not isinstance(content, dict):
+        return content
+    return {key: _without_nothing(one) for key, one in content.items() if one is not None and one not in ("", [], {})}
+
+
+def options_of(summary: Summary) -> list[str]:
+    """What else makes the run what it is: backend, kernels, algorithms of one's own."""
+    kernel, backend = summary["kernel"], summary["backend"]
+    options = [] if backend == "uml" else ["--backend", backend]
+    if backend != "host" and (name := recipe_name(kernel["name"])) != load_specs().default:
+        options += ["--kernel", name]
+    for group, of in summary.get("sender_kernels", {}).items():
+        options += ["--sender-kernel", f"{group}={of['name']}"]
+    for name in kernel.get("own", {}):
+        options += [] if name in own_sources() else ["--cca-source", f"{name}.c"]
+    return options
 
 
 def _word(value: Any) -> str:

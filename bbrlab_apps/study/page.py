@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import shlex
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,18 +20,18 @@ from bbrlab.base.words import number_of
 from bbrlab.measure import schema
 from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import point_means
-from bbrlab.run.output import SAMPLES, SUMMARY
+from bbrlab.run.output import PAGE, SAMPLES, SUMMARY
 from bbrlab.show.points_table import interval_text, shown_columns, shown_metrics
 from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site.html import number, render
-from bbrlab_apps.site.run_page import STATIC, write_run_page
+from bbrlab_apps.site.run_page import STATIC, options_of, write_run_page
 from bbrlab_apps.study.draw_points import NotOnePictureError
 from bbrlab_apps.study.plan import RUNS, SCENARIO
 from bbrlab_apps.study.plot import FIXED, SALT, Wish, plot
 from bbrlab_apps.study.sources import PointsSource, source_of
 
-PAGE = "index.html"
 BESIDES = "queue_ms_mean"  # drawn below the shares
 VALUES_SHOWN = 8
 
@@ -70,11 +71,18 @@ def write_study_page(folder: Path, out: Path | None = None) -> Path:
         failed=[f"{point}, seed {seed}" for point, seed in failed.itertuples(index=False)],
         heads=heads,
         rows=rows,
+        command=shlex.join(["bbrlab", "sweep", SCENARIO, *_options(source), "--out", "again"]),
         scenario=(folder / SCENARIO).read_text(encoding="utf-8"),
         css=Markup(colours_css() + (STATIC / "site.css").read_text(encoding="utf-8")),
     )
     files.write_text(page, text)
     return page
+
+
+def _options(source: PointsSource) -> list[str]:
+    """What else than the scenario made the runs: kernel, algorithms of one's own."""
+    point, seed = source.table[["point", "seed"]].iloc[0]
+    return options_of(RunFolder(source.run_folder(str(point), int(seed))).summary)
 
 
 def _swept_words(source: PointsSource) -> str:

@@ -12,13 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.sample_schema import ACKS
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
-from bbrlab_apps.site import run_page
 from bbrlab_apps.site.run_page import write_run_page
 from bbrlab_apps.study.plot import Wish, plot
 from bbrlab_apps.study.sources import source_of
@@ -216,10 +214,11 @@ def test_the_queue_over_ones_own_trace_is_drawn_while_the_file_is_as_it_was_run(
 
 
 @pytest.mark.parametrize("path", ["network.trace", "network.changes"])
-def test_what_somebody_elses_run_would_set_opens_no_file(run, tmp_path, path, monkeypatch):
+def test_what_somebody_elses_run_would_set_opens_no_file(run, tmp_path, path):
     """The command that repeats a run is made of its values, and of a scenario's file that is here."""
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr(run_page, "_file_of", lambda scenario: paths.SCENARIOS / "sarpkaya2025" / "fig2a.yaml")
     manifest = json.loads((run / "manifest.json").read_text())
+    manifest["scenario"] |= {"paper": "sarpkaya2025", "name": "fig2a"}
     (run / "manifest.json").write_text(json.dumps(manifest | {"values": {path: str(tmp_path / "pipe")}}))
-    assert "--out /tmp/again" not in page_of(run, tmp_path)[0]
+    text = page_of(run, tmp_path)[0]
+    assert "bbrlab run this_run.yaml --seed 1 " in text and str(tmp_path / "pipe") not in text

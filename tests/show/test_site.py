@@ -36,7 +36,8 @@ from bbrlab.results.run_folder import find_run
 from bbrlab.results.shipped import ShownResults
 from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
-from bbrlab.scenario.load import base_point, load_scenario
+from bbrlab.scenario.load import base_point, load_points, load_scenario
+from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings, load_findings
 from bbrlab.show.outcomes import STEPS, outcome_words
 from bbrlab_apps.site import documents
@@ -526,7 +527,7 @@ def test_a_run_is_one_file_that_loads_nothing(tmp_path):
     ]
     (phases,) = [panel["lines"][0]["y"] for panel in data["panels"] if panel["lines"][0]["y"][0] == "Startup"]
     assert phases == [name for name in ("Startup", "CRUISE", "ProbeRTT", "CRUISE") for _ in range(2)]
-    assert "bbrlab run scenarios/tang/fig2.yaml" in text
+    assert "bbrlab run this_run.yaml" in text, "at this scale no file has it"
     with pytest.raises(UserError, match=r"no finished run .* did you mean .*run"):
         find_run(str(tmp_path))
     (tmp_path / "run" / "samples.parquet").unlink()
@@ -534,30 +535,73 @@ def test_a_run_is_one_file_that_loads_nothing(tmp_path):
         write_run_page(tmp_path / "run", out)
 
 
-def test_a_run_with_changes_is_repeated_by_its_own_command(tmp_path):
-    """Whatever was set by hand stands in the command, and nothing else."""
-    folder = run_with_markup(tmp_path / "run")
-    point = base_point(load_scenario(paths.SCENARIOS / "sarpkaya2025" / "fig2a.yaml", {"network.buffer.bdp": 4, "flows.1.cca": "reno", "sample_hz": 20, "window_s": [600, 900]}))  # fmt: skip
+def repeat_of(page: Path) -> tuple[list[str], str]:
+    """The words of the command that repeats a run, and the scenario that its page has; empty if it has none."""
+    text = page.read_text(encoding="utf-8")
+    text = text[text.index("<h2>How to repeat it</h2>") :]
+    parts = [unescape(part) for part in re.findall("<pre><code>(.*?)</code></pre>", text, re.DOTALL)]
+    return shlex.split(parts[-1]), "".join(parts[:-1])
+
+
+def as_run(folder: Path, point: Point) -> None:
+    """Make a run's manifest that of a point."""
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest |= {"scenario": point.scenario.model_dump(), "values": {}, "fingerprint": point.fingerprint}
+    manifest |= {"scenario": point.scenario.model_dump(), "values": point.values, "fingerprint": point.fingerprint}
     (folder / "manifest.json").write_text(json.dumps(manifest, default=str))
+
+
+def test_a_point_of_a_scenario_is_repeated_by_its_values(tmp_path):
+    folder = run_with_markup(tmp_path / "run")
+    file = paths.SCENARIOS / "bless2025" / "fig7.yaml"
+    point = next(p for p in load_points(file)[1] if p.values["case"] != "quiet")
+    as_run(folder, point)
     write_run_page(folder, tmp_path / "run.html")
+    words, scenario = repeat_of(tmp_path / "run.html")
+    options = words[3:-2]
+    changes = overrides_of([options[i + 1] for i, word in enumerate(options) if word == "--set"])
+    assert scenario == "" and words[:3] == ["bbrlab", "run", "scenarios/bless2025/fig7.yaml"]
+    case = options[options.index("--case") + 1]
+    assert base_point(load_scenario(file, changes, case)).fingerprint == point.fingerprint
+
+
+@pytest.mark.parametrize("name", ["fig2a", "mine"])
+def test_a_run_of_what_no_file_has_is_repeated_by_its_scenario(tmp_path, name):
+    """Whatever --set, --case or another file made of it: the page has what was run."""
+    folder = run_with_markup(tmp_path / "run")
+    changes = {"network.buffer.bdp": 4, "flows.1.cca": "reno", "sample_hz": 20, "window_s": [600, 900], "name": name}
+    point = base_point(load_scenario(paths.SCENARIOS / "sarpkaya2025" / "fig2a.yaml", changes))
+    as_run(folder, point)
+    write_run_page(folder, tmp_path / "run.html")
+    words, scenario = repeat_of(tmp_path / "run.html")
+    assert words[:5] + words[-2:] == ["bbrlab", "run", "this_run.yaml", "--seed", "1", "--out", "/tmp/again"]
+    (tmp_path / "this_run.yaml").write_text(scenario)
+    assert base_point(load_scenario(tmp_path / "this_run.yaml")).fingerprint == point.fingerprint
     text = (tmp_path / "run.html").read_text(encoding="utf-8")
-    command = unescape(re.search(r"<pre><code>(bbrlab run .*?)</code>", text)[1])
-    words = shlex.split(command)
-    changes = overrides_of([words[i + 1] for i, word in enumerate(words) if word == "--set"])
-    assert changes == {"network.buffer.bdp": 4, "flows.1.cca": "reno", "sample_hz": 20, "window_s": [600, 900]}
-    assert base_point(load_scenario(paths.ROOT / words[2], changes)).fingerprint == point.fingerprint
     assert "1 of 1 self-checks failed" in text, "stands before the numbers"
     assert text.index("self-checks failed") < text.index('aria-label="Flow groups"')
-    manifest["scenario"]["flows"].append(manifest["scenario"]["flows"][0])  # what no --set says
-    manifest["fingerprint"] = "another"
-    (folder / "manifest.json").write_text(json.dumps(manifest, default=str))
+
+
+def test_kernel_backend_and_own_algorithms_are_in_the_command(tmp_path):
+    folder = run_with_markup(tmp_path / "run")
+    summary = json.loads((folder / "summary.json").read_text())
+    kernel = summary["kernel"] | {"name": "lab-6.1-qemu+mine", "own": {"mine": "a", "aimd": "b"}}
+    others = {"1": summary["kernel"] | {"name": "lab-5.10-qemu"}}
+    summary |= {"kernel": kernel, "backend": "qemu", "sender_kernels": others}
+    (folder / "summary.json").write_text(json.dumps(summary))
     write_run_page(folder, tmp_path / "run.html")
-    assert "<code>bbrlab verify sarpkaya2025/fig2a</code>" in (tmp_path / "run.html").read_text(encoding="utf-8")
+    words = " ".join(repeat_of(tmp_path / "run.html")[0])
+    assert "--backend qemu --kernel lab-6.1-qemu --sender-kernel 1=lab-5.10-qemu --cca-source mine.c --out" in words
 
 
-def test_a_run_of_ones_own_scenario_is_called_by_its_name_and_needs_its_file(tmp_path):
+def test_a_point_that_only_a_sweep_has_says_so(tmp_path):
+    points = load_points(paths.SCENARIOS / "cao2019" / "fig7.yaml")[1]
+    folder = made_up_run(next(p for p in points if p.values["network.loss"] == 0), 1, tmp_path / "run")
+    write_run_page(folder, tmp_path / "run.html")
+    text = unescape((tmp_path / "run.html").read_text(encoding="utf-8"))
+    assert "Not by itself: its scenario: network.loss_place before would have no effect" in text
+
+
+def test_a_run_of_ones_own_scenario_is_called_by_its_name(tmp_path):
     folder = run_with_markup(tmp_path / "run")
     manifest, summary = (json.loads((folder / name).read_text()) for name in ("manifest.json", "summary.json"))
     manifest["scenario"] |= {"paper": "none", "name": "my_path", "figure": ""}
@@ -566,8 +610,7 @@ def test_a_run_of_ones_own_scenario_is_called_by_its_name_and_needs_its_file(tmp
     write_run_page(folder, tmp_path / "run.html")
     text = (tmp_path / "run.html").read_text(encoding="utf-8")
     assert f"<h1>my_path, seed {summary['seed']}</h1>" in text
-    assert "<code>name: my_path</code>" in text and "bbrlab verify" not in text
-    assert f"<code>bbrlab run FILE.yaml --seed {summary['seed']} " in text
+    assert repeat_of(tmp_path / "run.html")[1].startswith("name: my_path\n")
 
 
 def axe() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -60,6 +61,21 @@ def test_a_page_of_a_study_has_pictures_points_and_runs(study):
         assert (study / unquote(link)).exists(), link
     run = next(study / unquote(link) for link in links if link.endswith("index.html"))
     assert "seed 1" in run.read_text(encoding="utf-8")
+
+
+def test_two_runs_have_two_pages(study):
+    """Each in its own folder, where the next run takes it away."""
+    runs = sorted(Path("exp1/runs").glob("*/seed-1"))
+    pages = [Path(invoke("show", str(run)).output.strip()) for run in runs]
+    assert pages == [run.absolute() / "index.html" for run in runs] and all(page.is_file() for page in pages)
+
+
+def test_the_page_names_the_kernel_that_is_not_the_default(study):
+    for summary in Path("exp1/runs").glob("*/*/summary.json"):
+        content = json.loads(summary.read_text())
+        summary.write_text(json.dumps(content | {"kernel": content["kernel"] | {"name": "lab-5.10"}}))
+    text = unescape(write_study_page(study).read_text(encoding="utf-8"))
+    assert "bbrlab sweep study.yaml --kernel lab-5.10 --out again" in text
 
 
 def test_a_page_elsewhere_still_leads_to_the_runs(study, tmp_path):

@@ -15,24 +15,25 @@ from bbrlab.cli.app import app
 @app.command()
 def show(
     run: Annotated[str, typer.Argument(metavar="RUN|STUDY", help="Folder of a run, PAPER/FIGURE/POINT/seed-N of the results folder, or a study's folder.", show_default=False)],
-    out: Annotated[Path | None, typer.Option(metavar="FILE.html", help="File; default: below pages/runs in the results folder; of a study index.html in its folder.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.html", help="File; default: index.html in the folder of the run or study.", show_default=False)] = None,
 ) -> None:  # fmt: skip
     """Write a page of one run, or of a study of your own with its pictures, points and runs.
 
     A run's page has goodput, window, RTT, queue, rates, losses, BBR's states, self-checks, how to repeat it.
     """
     from bbrlab.results.run_folder import find_run
-    from bbrlab_apps.site.run_page import default_file, write_run_page
-    from bbrlab_apps.study.page import PAGE, folder_of, write_study_page
+    from bbrlab.run.output import PAGE
+    from bbrlab_apps.site.run_page import write_run_page
+    from bbrlab_apps.study.page import folder_of, write_study_page
 
     if out is not None and out.suffix not in (".html", ".htm"):
         raise UserError(f"--out {out}: is to be a page: give a name that ends with .html")
     study = folder_of(run)
-    outputs.check_file("--out", study / PAGE if study and out is None else out, outputs.PAGE)
+    folder = study or find_run(run)
+    page = out or folder / PAGE
+    outputs.check_file("--out", page, outputs.PAGE)
     if study:
-        typer.echo(write_study_page(study, out))
-        return
-    folder = find_run(run)
-    page = out or default_file(folder)
-    write_run_page(folder, page)
+        write_study_page(folder, page)
+    else:
+        write_run_page(folder, page)
     typer.echo(page)
