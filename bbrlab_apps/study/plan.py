@@ -10,21 +10,23 @@ from typing import Any
 
 from bbrlab.base import files, outputs
 from bbrlab.base.errors import UserError
-from bbrlab.base.yaml_files import dump_yaml, read_yaml
+from bbrlab.base.yaml_files import dump_yaml, parse_yaml, read_yaml
 from bbrlab.results.figures import Figure, Run
+from bbrlab.results.nested import differences
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.conditions import CONDITIONS
-from bbrlab.run.output import SUMMARY
+from bbrlab.run.output import PAGE, SUMMARY
 from bbrlab.scenario.load import load_points, points_of
 
 # The files of a study's folder (docs/howto/ask.md); the pictures are called by the study's name.
 SCENARIO, TABLE, MEANS, RUNS = "study.yaml", "runs.parquet", "means.csv", "runs"
 PICTURES = ("png", "svg")
-MARKS = {
+MADE = {
     TABLE: b'"share_of_capacity"',
     "runs.csv": b"figure,point,seed,",
     MEANS: b"point,group,",
-}  # what is in each table
+    PAGE: outputs.PAGE,
+}  # the tables and the page, with what is in each
 
 
 @dataclass(frozen=True)
@@ -105,15 +107,27 @@ def _check_folder(study: Study, path: Path) -> None:
         raise UserError(
             f"--out {folder}: its {SCENARIO} is not as bbrlab sweep wrote it, and would be replaced; choose another folder"
         )
-    tables = {folder / name: mark for name, mark in MARKS.items()}
-    for file, mark in {**tables, **dict.fromkeys(study.pictures, outputs.PICTURE)}.items():
+    made = {folder / name: mark for name, mark in MADE.items()}
+    for file, mark in {**made, **dict.fromkeys(study.pictures, outputs.PICTURE)}.items():
         outputs.check_file("--out", file, mark)
 
 
-def write_scenario(study: Study) -> None:
-    """Write the scenario as it is run, with what was set: a file that `bbrlab sweep` takes again."""
-    content = study.figure.scenario.model_dump(exclude_unset=True)
-    files.write_if_changed(study.folder / SCENARIO, outputs.signed(dump_yaml(content, sort_keys=False)))
+def write_scenario(study: Study) -> list[str]:
+    """Write the scenario as it is run, with what was set: a file that `bbrlab sweep` takes again.
+
+    Tables, pictures and page of another scenario of that name are removed; its runs stay, for who goes back to it.
+
+    Returns:
+        The fields in which the scenario of before differs, other than in the number of seeds.
+    """
+    file = study.folder / SCENARIO
+    text = dump_yaml(study.figure.scenario.model_dump(exclude_unset=True), sort_keys=False)
+    pairs = differences(read_yaml(file), parse_yaml(text)) if file.exists() else ()
+    differing = [pair.place for pair in pairs if pair.place != "trials"]
+    for name in [*MADE, *(path.name for path in study.pictures)] if differing else []:
+        (study.folder / name).unlink(missing_ok=True)
+    files.write_if_changed(file, outputs.signed(text))
+    return differing
 
 
 def is_kept(run: Run, kernel_key: str) -> bool:

@@ -136,6 +136,27 @@ def test_mistakes_have_one_message(lab, words, told):
     assert not lab.jobs
 
 
+def test_what_a_folder_tells_is_of_the_last_sweep(lab):
+    """Runs are kept. Tables, pictures and page are of one sweep, also where the later one broke off."""
+    made = ["exp1.png", "exp1.svg", "index.html", "means.csv", "runs.csv", "runs.parquet"]
+    there = lambda: sorted(name for name in made if Path("exp1", name).exists())  # noqa: E731
+    sweep("my.yaml", "--seeds", "1")
+    assert CliRunner().invoke(app, ["show", "exp1"]).exit_code == 0
+    more = sweep("my.yaml", "--seeds", "2")
+    assert "note: " not in more.output and "2 seeds" in Path("exp1/index.html").read_text(), "the page goes along"
+    lab.fails = {1, 2}
+    done = sweep("my.yaml", "--seeds", "2", "--set", "duration_s=12")
+    assert "note: exp1 had another sweep (duration_s): its tables, pictures and page are removed" in done.output
+    assert there() == []
+    lab.fails = set()
+    assert sweep("my.yaml", "--seeds", "2", "--set", "duration_s=12").exit_code == 0
+    assert there() == [name for name in made if name != "index.html"]
+    assert set(pd.read_csv("exp1/means.csv")["duration_s"]) == {12}
+    before = len(lab.jobs)
+    back = sweep("my.yaml", "--seeds", "2")
+    assert set(pd.read_csv("exp1/means.csv")["duration_s"]) == {10} and len(lab.jobs) == before, back.output
+
+
 def test_a_folder_of_another_study_is_left_alone(lab):
     sweep("my.yaml", "--out", "a", "--seeds", "1")
     Path("other.yaml").write_text(yaml.safe_dump(QUESTION | {"name": "exp2"}))
@@ -163,7 +184,7 @@ def test_a_change_by_hand_of_what_was_run_is_not_replaced(lab):
     assert Path("a/study.yaml").read_text() == changed
 
 
-@pytest.mark.parametrize("name", ["exp1.png", "exp1.svg", "means.csv", "runs.csv", "runs.parquet"])
+@pytest.mark.parametrize("name", ["exp1.png", "exp1.svg", "means.csv", "runs.csv", "runs.parquet", "index.html"])
 def test_somebodys_file_in_the_place_of_a_result_stays(lab, name):
     assert sweep("my.yaml", "--seeds", "1", "--out", "a").exit_code == 0
     Path("a", name).write_text("mine")

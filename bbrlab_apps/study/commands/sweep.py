@@ -52,7 +52,11 @@ def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], cores
         typer.echo(f"note: {note}")
     guest = kernel_of(study, kernel, sources, lambda text: typer.echo(f"kernel: {text}"))
     hold_lock(study.folder)
-    write_scenario(study)
+    if differing := write_scenario(study):
+        typer.echo(
+            f"note: {study.folder} had another sweep ({in_short(differing, 3)}): its tables, pictures and page are removed; its runs are kept, "
+            "and its command gives the others back. --out FOLDER keeps both"
+        )
     left = [run for run in study.runs if not is_kept(run, guest.key)]
     at_most = min(cores or all_cores(), max(len(left), 1))
     typer.echo(_plan_words(study, len(left), at_most))
@@ -96,8 +100,10 @@ def _plan_words(study: Study, left: int, cores: int) -> str:
 def _show_results(study: Study) -> None:
     """Tables and pictures: in files, and the table here."""
     from bbrlab.base.console import wide_console
+    from bbrlab.run.output import PAGE
     from bbrlab.show.points_table import show_points
     from bbrlab_apps.study.draw_points import NotOnePictureError
+    from bbrlab_apps.study.page import write_study_page
     from bbrlab_apps.study.plot import Wish, plot, save
     from bbrlab_apps.study.sources import source_of
     from bbrlab_apps.study.table import study_table, write_tables
@@ -113,6 +119,8 @@ def _show_results(study: Study) -> None:
             "docs/howto/troubleshooting.md says what they mean",
             err=True,
         )
+    if (study.folder / PAGE).exists():
+        tables.append(write_study_page(study.folder))
     if table["ok"].any():
         try:
             save(plot(source_of([str(study.folder)]), Wish())[0], *study.pictures)
