@@ -26,7 +26,7 @@ from bbrlab_apps.study.names import resolve
 from bbrlab_apps.study.sources import RunSource
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
-TINTS = (0.0, 0.45, 0.25, 0.6)  # how much white is in a run's colours
+MOST_WHITE = 0.6  # in the colour of the last of several groups of one algorithm
 RUNS_MAX = len(DASHES)
 BOTTLENECK = "#333333"
 SUMMED = "goodput"  # the series that is a sum over a group's flows; of others it is their mean
@@ -65,7 +65,7 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
     samples = [_samples(run, wanted) for run in runs]
     rows = [name for name in wanted if _has(name, runs, samples) or name not in DEFAULT]
     strips = (
-        [(run, flow, cca) for run, table in zip(runs, samples, strict=True) for flow, cca in _strips(run, table)]
+        [(run, *strip) for run, table in zip(runs, samples, strict=True) for strip in _strips(table)]
         if STATE in rows
         else []
     )
@@ -140,45 +140,38 @@ def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[
         axes.set_ylim(bottom=0)
 
 
-def group_colour(ccas: Sequence[str], group: int, white: float = 0.0) -> tuple[float, float, float]:
-    """The colour of a flow group: its algorithm's, lighter for each earlier group of the same.
-
-    Args:
-        white: how much white is in it at least.
-    """
-    before = list(ccas[:group]).count(ccas[group])
-    return _tinted(colour_of_cca(ccas[group]), max(white, min(0.5 * before, 0.7)))
+def group_colour(ccas: Sequence[str], group: int) -> tuple[float, float, float]:
+    """The colour of a flow group: its algorithm's, lighter for each earlier group of the same."""
+    same, before = (list(of).count(ccas[group]) for of in (ccas, ccas[:group]))
+    return _tinted(colour_of_cca(ccas[group]), MOST_WHITE * before / max(same - 1, 1))
 
 
 def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:
-    """Colour and dashes of a curve: the algorithm's colour, with more white in it for later runs, and for later groups of one algorithm.
+    """Colour and dashes of a curve: colours are flow groups, dashes are runs.
 
     Args:
         group: of flows; -1: the bottleneck; of several links in a row -1, -2 and on.
     """
-    if group < 0 and run.scenario.network.links is not None:
-        return {"color": _tinted(colour_of_link(-1 - group), TINTS[number % RUNS_MAX]), "ls": DASHES[number % RUNS_MAX]}
-    if group < 0:
-        return {"color": _tinted(BOTTLENECK, TINTS[number % RUNS_MAX]), "ls": DASHES[number % RUNS_MAX]}
-    colour = group_colour([flow.cca for flow in run.scenario.flows], group, TINTS[number % RUNS_MAX])
+    if group >= 0:
+        colour = group_colour([flow.cca for flow in run.scenario.flows], group)
+    else:
+        colour = to_rgb(BOTTLENECK if run.scenario.network.links is None else colour_of_link(-1 - group))
     return {"color": colour, "ls": DASHES[number % RUNS_MAX]}
 
 
 def _tinted(colour: str, white: float) -> tuple[float, float, float]:
+    """A colour with so much white in it, from 0 to 1."""
     red, green, blue = (white + (1 - white) * part for part in to_rgb(colour))
     return red, green, blue
 
 
-def _strips(run: RunSource, table: pd.DataFrame) -> list[tuple[int, str]]:
-    """The first flow of each group that tells its states, and its algorithm."""
+def _strips(table: pd.DataFrame) -> list[tuple[int, int]]:
+    """The first flow of each group that tells its states, and the group."""
     with_state = table[table["bbr_state"].notna() & (table["flow"] >= 0)]
-    return [
-        (int(flow), run.scenario.flows[int(str(g))].cca)
-        for g, flow in with_state.groupby("group")["flow"].min().items()
-    ]
+    return [(int(flow), int(str(group))) for group, flow in with_state.groupby("group")["flow"].min().items()]
 
 
-def _states(axes: Axes, strips: Sequence[tuple[RunSource, int, str]], *, several: bool) -> None:
+def _states(axes: Axes, strips: Sequence[tuple[RunSource, int, int]], *, several: bool) -> None:
     """A bar for each flow, coloured by state: each stay where ACKs were recorded, else as fine as the samples are."""
     used: set[str] = set()
     for row, (run, flow, _) in enumerate(strips):
@@ -188,7 +181,9 @@ def _states(axes: Axes, strips: Sequence[tuple[RunSource, int, str]], *, several
             used.add(str(state))
             spans = list(zip(of["start_s"], of["end"] - of["start_s"], strict=True))
             axes.broken_barh(spans, (row - 0.4, 0.8), color=STATE_COLOURS.get(str(state), OTHER_STATE), lw=0)
-    texts = [f"{label_of_cca(cca)}{f', {run.name}' if several else ''}" for run, _, cca in strips]
+    texts = [
+        f"{_group_name(run, group, numbered=False)}{f', {run.name}' if several else ''}" for run, _, group in strips
+    ]
     axes.set_yticks(range(len(strips)), texts, fontsize=9)
     axes.set_ylim(len(strips) - 0.5, -0.5)
     axes.grid(visible=False)
@@ -236,10 +231,7 @@ def _legend(runs: Sequence[RunSource], wanted: Sequence[str]) -> tuple[list[Any]
     handles += [Line2D([], [], color=colour_of_link(i), lw=2.5) for i in range(numbers)]
     labels += [f"link {i}" for i in range(numbers)]
     if len(runs) > 1:
-        handles += [
-            Line2D([], [], color=_tinted(BOTTLENECK, TINTS[i % RUNS_MAX]), ls=DASHES[i % RUNS_MAX], lw=1.6)
-            for i in range(len(runs))
-        ]
+        handles += [Line2D([], [], color=BOTTLENECK, ls=dashes, lw=1.6) for dashes in DASHES[: len(runs)]]
         labels += [run.name for run in runs]
     return handles, labels
 
