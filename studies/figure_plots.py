@@ -15,7 +15,16 @@ from bbrlab.claims.judge import ALL
 from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.tables import point_means
-from bbrlab.show.plots.style import in_order, is_number, line_looks, log2_axis, multiples, plain, rows_with
+from bbrlab.show.plots.style import (
+    in_order,
+    interval_bars,
+    is_number,
+    line_looks,
+    log2_axis,
+    multiples,
+    plain,
+    rows_with,
+)
 from bbrlab.show.verdicts import LOOKS
 
 MODEL_STYLES = ("--", ":", "-.")
@@ -45,7 +54,7 @@ def curves(
         published: the same columns of published values, drawn as open circles in the line's colour.
         models: {name: the same columns of a model}, drawn dashed in the line's colour.
         group: the flow group whose rows are drawn.
-        log_x: whether x is drawn to base 2, with a tick at each value.
+        log_x: whether x is drawn to base 2, with a tick at each value that has room for its number.
         labels: of the axes; an empty one of y is the metric's (bbrlab/measure/schema.py), if it is not scaled.
     """
     of_group = table[table["group"] == group]
@@ -59,7 +68,7 @@ def curves(
         for name in lines:
             here = rows_with(points, {panel: at, line: name}).sort_values(x)
             label = "measured here" if name is None else label_of_cca(plain(name))
-            axes.errorbar(here[x], here["mean"] * scale, yerr=here["ci95"] * scale, ls="-", ms=7 if looks[name]["marker"] == "." else 4, lw=1.3,
+            axes.errorbar(here[x], here["mean"] * scale, yerr=interval_bars(y, here) * scale, ls="-", ms=7 if looks[name]["marker"] == "." else 4, lw=1.3,
                           capsize=2, label=label, **looks[name])  # fmt: skip
             if published is not None:
                 theirs = rows_with(published, {panel: at, line: name}).sort_values(x)

@@ -19,9 +19,9 @@ WHOLE_RUN = "run"  # in place of a group's number, for metrics of the whole run
 
 
 class Expected(NamedTuple):
-    """What a claim expects of a metric at a point: a value and its bounds, None where there is none."""
+    """What a claim expects of a metric at a point: a published value and its bounds, or bounds alone; None where there is none."""
 
-    value: float
+    value: float | None
     low: float | None
     high: float | None
     claim: str
@@ -39,7 +39,7 @@ def measured_point(claim: Claim, figure: Figure) -> tuple[str, str, Point] | Non
 def expected_at(
     figure: Figure, points: Sequence[Point], claims: Iterable[Claim]
 ) -> dict[str, dict[str, list[Expected | None]]]:
-    """{metric: {group or WHOLE_RUN: what is expected at each point}}; of several claims on one point the first counts.
+    """{metric: {group or WHOLE_RUN: what is expected at each point}}; of several claims on one point the first with a value counts.
 
     A claim expects something of one point, or compares a metric with published values along several.
     """
@@ -48,17 +48,19 @@ def expected_at(
     for claim in claims:
         if figure.id in claim.figures and not claim.own:
             for metric, group, point, value in (*_of_one_point(claim, figure), *_of_published_values(claim, figure)):
-                if point.label in places and math.isfinite(value.value):
+                if point.label in places:
                     cells = expected.setdefault(metric, {}).setdefault(group, [None] * len(points))
-                    cells[places[point.label]] = cells[places[point.label]] or value
+                    known = cells[places[point.label]]
+                    if known is None or (known.value is None and value.value is not None):
+                        cells[places[point.label]] = value
     return expected
 
 
 def _of_one_point(claim: Claim, figure: Figure) -> Iterator[tuple[str, str, Point, Expected]]:
     if place := measured_point(claim, figure):
         low, high = claim.expect.bounds
-        value = claim.expect.value if claim.expect.value is not None else (low + high) / 2
-        yield *place, Expected(value, _finite(low), _finite(high), claim.id)
+        if math.isfinite(high - low):
+            yield *place, Expected(claim.expect.value, low, high, claim.id)
 
 
 def _of_published_values(claim: Claim, figure: Figure) -> Iterator[tuple[str, str, Point, Expected]]:
@@ -76,7 +78,8 @@ def _of_published_values(claim: Claim, figure: Figure) -> Iterator[tuple[str, st
     except UserError:  # the judge reports it in the claim's row
         return
     for point, value in zip(chosen, values, strict=True):
-        yield metric, _group_of(metric, term.group), point, Expected(float(value) / times, None, None, claim.id)
+        if math.isfinite(value):
+            yield metric, _group_of(metric, term.group), point, Expected(float(value) / times, None, None, claim.id)
 
 
 def _times_published(expression: ast.expr, metric: str) -> float | None:
@@ -108,10 +111,6 @@ def _names(node: ast.expr, column: str) -> bool:
 
 def _group_of(metric: str, group: int) -> str:
     return WHOLE_RUN if metric in RUN else str(group)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def metrics_read(figure: str, claims: Iterable[Claim]) -> list[str]:

@@ -11,6 +11,7 @@ all of it, one at w1 in nothing of it (scenario/rates.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -60,11 +61,24 @@ class Metric:
         return cast(Value, entry.get(key) if self.since else entry[key])
 
     @property
+    def most(self) -> float:
+        """The largest value that it can have: 1 if it is a part of a whole, else there is none. The smallest of all is 0."""
+        return 1.0 if self.unit == "1" and self.name not in _NO_PARTS else math.inf
+
+    @property
     def field(self) -> str:
         """Its place among the fields of a summary (workflow.digest.fields_of())."""
         return f"groups.{self.name}" if self.name in GROUP else ".".join(self.place or ("bottleneck", self.name))
 
 
+_NO_PARTS = (
+    "slowdown_mean",
+    "slowdown_p50",
+    "slowdown_p95",
+    "slowdown_p99",
+    "srpt_slowdown_mean",
+    "loss_over_delivered",
+)
 _SAMPLED = "sampled_flows"
 _DAY = "2026-11-27"  # when first_data_s came
 _BLESS = "Bless et al. 2025"
@@ -84,7 +98,7 @@ _GROUP = (
            "Sarpkaya et al. 2025, Fig. 2"),
     Metric("share_of_goodput", "1", "share of all goodput", "goodput over that of all groups", "goodput_mbit over its sum over all groups"),
     Metric("retransmits", "packets", "retransmits", "segments retransmitted", "growth of tcp_info total_retrans in the window"),
-    Metric("jain_index", "1", "Jain's index", "fairness among the flows of the group",
+    Metric("jain_index", "1", "Jain's index within the group", "fairness among the flows of the group",
            "(sum x)^2 / (n sum x^2) of the flows' goodputs x; null if all are zero", "Jain, Chiu, Hawe 1984"),
     Metric("rtt_ms_mean", "ms", "smoothed RTT", "mean RTT", "mean over flows of the mean of tcp_info rtt at the window's samples",
            "RFC 6298 (smoothed RTT)", _SAMPLED),
@@ -170,7 +184,7 @@ def queue_cdf_name(rtts: float) -> str:
 
 
 _RUN = (
-    Metric("jain_index_all", "1", "Jain's index", "fairness among all long flows of the run",
+    Metric("jain_index_all", "1", "Jain's index of all flows", "fairness among all long flows of the run",
            "(sum x)^2 / (n sum x^2) of the flows' goodputs x; null without long flows and if all are zero", "Jain, Chiu, Hawe 1984",
            place=("jain_index",)),
     Metric("utilisation", "1", "utilisation", "goodput of all flows over the nominal rate",

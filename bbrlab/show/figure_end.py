@@ -79,6 +79,8 @@ def _beside(figure: Figure, table: pd.DataFrame, claims: pd.DataFrame) -> Beside
 def _published(expected: Expected) -> str:
     if expected.low is None or expected.high is None:
         return f"{expected.value:.4g}"
+    if expected.value is None:
+        return f"{expected.low:.4g} to {expected.high:.4g}"
     return f"{expected.value:.4g} ± {(expected.high - expected.low) / 2:.2g}"
 
 

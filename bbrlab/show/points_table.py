@@ -87,7 +87,7 @@ def _table(table: pd.DataFrame, pad: str, beside: Beside | None, *, narrow: bool
     means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}
     out = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
     heads = [
-        [head, *(("published", "claim") if beside and column == beside.metric else ())] for column, head, _ in shown
+        [head, *(("expected", "claim") if beside and column == beside.metric else ())] for column, head, _ in shown
     ]
     for name in (*swept, "flows", *chain.from_iterable(heads), "runs"):
         head = NARROW.get(name, name) if narrow else name

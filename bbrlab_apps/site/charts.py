@@ -137,10 +137,14 @@ def kind_of(metric: str) -> str:
 
 
 def _metric(name: str, kind: str) -> dict[str, Any]:
-    label = label_of(name)
-    if name in GROUP and any(m.label == METRICS[name].label for m in RUN.values()):
-        label += " within the group"
-    return {"name": name, "label": label, "kind": kind, "run": name in RUN}
+    most = METRICS[name].most
+    return {
+        "name": name,
+        "label": label_of(name),
+        "kind": kind,
+        "run": name in RUN,
+        "most": most if np.isfinite(most) else None,
+    }
 
 
 def _gain_metric(gain: Gain, figure: str) -> dict[str, Any]:
@@ -316,8 +320,15 @@ def table_of(chart: Chart) -> tuple[list[str], list[list[str]]]:
             mean, half, seeds = cell
             goal = (chart["expected"].get(metric, {}).get(group) or [None] * (i + 1))[i]
             modelled = [chart["models"][m][i] if group == "0" else None for m in models]
-            rows.append([*at, names[group], number(mean), number(half, 2), str(seeds), number(goal[0]) if goal else "–", *map(number, modelled)])  # fmt: skip
+            rows.append([*at, names[group], number(mean), number(half, 2), str(seeds), _goal_words(goal), *map(number, modelled)])  # fmt: skip
     return heads, rows
+
+
+def _goal_words(goal: Sequence[Any] | None) -> str:
+    """What is expected: its value, else its bounds."""
+    if goal is None:
+        return "–"
+    return number(goal[0]) if goal[0] is not None else f"{number(goal[1])} to {number(goal[2])}"
 
 
 def _told(value: Any) -> str:

@@ -91,12 +91,12 @@ def _gain(figure: Figure, terms: tuple[Term | None, Term | None], metric: str) -
 
 
 def _expect(gain: Gain, claim: Claim, over: str, ratio: str, figure: Figure) -> None:
-    """Note what a claim expects of a gain: published of several settings, else the middle and bounds of one."""
+    """Note what a claim expects of a gain: published of several settings, else the value, if it gives one, and bounds of one."""
     term: Term = claim.at[over]
     chosen = select(term, figure.points)
     if claim.metric == _PERCENT.format(ratio) and len(chosen) == 1:
         low, high = claim.expect.bounds
-        expected = gain.expected.setdefault(chosen[0].label, [(low + high) / 2, low, high, claim.id])
+        expected = gain.expected.setdefault(chosen[0].label, [claim.expect.value, low, high, claim.id])
         expected[1:] = [low, high, claim.id]
     elif term.published is not None and f"{over}.{PUBLISHED}" in claim.columns and "percent" in term.published:
         try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,11 +26,23 @@ from bbrlab.results.algorithms import ALGORITHMS, colour_of_cca, label_of_cca
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.series import STATE, columns_of, names, series_of, values_of
 from bbrlab.results.tables import CONDITIONS, point_means
-from bbrlab.show.plots.style import LETTER, MARKERS, in_order, is_number, log2_axis, multiples, plain, rows_with
+from bbrlab.show.plots.style import (
+    LETTER,
+    MARKERS,
+    in_order,
+    interval_bars,
+    is_number,
+    log2_axis,
+    multiples,
+    plain,
+    rows_with,
+)
+from bbrlab_apps.study.draw_runs import group_colour
 from bbrlab_apps.study.names import resolve
 from bbrlab_apps.study.sources import PointsSource, RunSource
 
 FLOWS = "flows"  # the dimension of the flow groups
+WINDOW = "window_s"
 PANELS_MAX = 12
 LINES_MAX = 12
 CELLS_TOLD = 150  # of a heat map, that have room for their numbers
@@ -42,7 +56,7 @@ PUBLISHED = [
     "published_low",
     "published_high",
 ]  # columns: what claims expect, and the bounds of their tolerance
-PUBLISHED_NAME = "published, and the claim's tolerance"
+PUBLISHED_NAME, ALLOWED_NAME = "published", "what its claim allows"
 SHARES = ("share_of_capacity", "share_of_goodput")  # metrics that an equal share is drawn for
 DODGE = 0.16, 0.6  # of the distance of two names on an axis: between two lines there, and all of them at most
 # What a field of a scenario is called on an axis.
@@ -50,7 +64,7 @@ LABELS = {
     "network.buffer.bdp": "buffer (BDP)", "network.buffer.bytes": "buffer (bytes)", "network.buffer.packets": "buffer (packets)",
     "network.rate_mbit": "rate (Mbit/s)", "network.rtt_ms": "RTT (ms)", "network.qdisc.kind": "queue discipline", "network.loss": "random loss",
     "buffer_bdp": "buffer (BDP)", "buffer_bytes": "buffer (bytes)", "rate_mbit": "rate (Mbit/s)", "base_rtt_ms": "RTT (ms)",
-    "qdisc": "queue discipline", "random_loss": "random loss", "duration_s": "duration (s)",
+    "qdisc": "queue discipline", "random_loss": "random loss", "duration_s": "duration (s)", WINDOW: "window (s)",
 }  # fmt: skip
 
 
@@ -203,6 +217,7 @@ def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -
         table: with_flows() of the source's, as far as it is drawn.
         kind: line, box, cdf or heat.
     """
+    table = _windows_in_words(table)
     if not choice.sampled and choice.y in schema.RUN:
         table = table[table["group"] == table.groupby(["point", "seed"])["group"].transform("min")]
     good = table[table["ok"]]
@@ -243,26 +258,27 @@ def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -
         figure.colorbar(shown[0].collections[0], ax=list(grid.flat), label=_what(choice, table))
     _labels(figure, kind, choice, table)
     if kind != "heat" and choice.hue not in (None, choice.x):
-        handles, texts = grid.flat[0].get_legend_handles_labels()
-        once = dict(
-            sorted(
-                zip(texts, handles, strict=True),
-                key=lambda entry: _BESIDE.index(entry[0]) if entry[0] in _BESIDE else -1,
-            )
-        )
-        row = int(figure.get_figwidth() / (LETTER * (max(map(len, once)) + LEGEND_MARK)))
-        rows = -(-len(once) // max(row, 1))
-        title = label(choice.hue, table) if choice.hue not in (FLOWS, "case") else None
-        figure.legend(
-            once.values(),
-            once.keys(),
-            loc="outside upper center",
-            ncols=-(-len(once) // rows),
-            frameon=False,
-            title=title,
-        )
+        _legend(figure, grid, lines, label(choice.hue, table) if choice.hue not in (FLOWS, "case") else None)
     figure.text(0.995, 0.01, _caption(source, good, kind, choice), fontsize=8, color="0.4", ha="right", va="bottom")
     return figure
+
+
+def _legend(figure: Figure, grid: Any, lines: list[Any], title: str | None) -> None:
+    """What any axes has, in the order of the lines, once."""
+    drawn = [entry for axes in grid.flat for entry in zip(*axes.get_legend_handles_labels(), strict=True)]
+    names = [*(_value(line) for line in lines), *_BESIDE]
+    once = {text: handle for handle, text in sorted(drawn, key=lambda entry: names.index(entry[1]))}
+    row = int(figure.get_figwidth() / (LETTER * (max(map(len, once)) + LEGEND_MARK)))
+    rows = -(-len(once) // max(row, 1))
+    columns = -(-len(once) // rows)
+    figure.legend(once.values(), once.keys(), loc="outside upper center", ncols=columns, frameon=False, title=title)
+
+
+def _windows_in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with 10–30 for the window [10, 30], where windows are swept."""
+    if WINDOW not in table:
+        return table
+    return table.assign(**{WINDOW: [f"{low:g}–{high:g}" for low, high in map(json.loads, table[WINDOW].map(str))]})
 
 
 def _with_published(source: PointsSource, table: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -307,11 +323,12 @@ def _value(value: Any) -> str:
 
 
 def _looks(data: pd.DataFrame, hue: str | None, lines: list[Any]) -> dict[Any, dict[str, Any]]:
-    """{line: colour and marker}: algorithms have their own colours, each group a marker; swept numbers go from light to dark."""
+    """{line: colour and marker}: algorithms have their own colours, groups of one algorithm tints of it and each group a marker; swept
+    numbers go from light to dark."""
     if hue in (FLOWS, "cca"):
-        first = data.drop_duplicates(hue).set_index(hue)
-        return {n: {"color": colour_of_cca(first.loc[n, "cca"] if hue == FLOWS else n), "marker": _MARKS[int(first.loc[n, "group"]) % len(_MARKS)]}
-                for n in lines}  # fmt: skip
+        first = data.drop_duplicates(hue).set_index(hue).loc[lines]
+        return {n: {"color": group_colour(list(first["cca"]), i), "marker": _MARKS[int(first["group"].iloc[i]) % len(_MARKS)]}
+                for i, n in enumerate(lines)}  # fmt: skip
     if all(isinstance(n, str) and n in ALGORITHMS for n in lines):
         return {n: {"color": colour_of_cca(n), "marker": _MARKS[0]} for n in lines}
     numbers = all(is_number(n) for n in lines) and len(lines) > 2
@@ -319,7 +336,7 @@ def _looks(data: pd.DataFrame, hue: str | None, lines: list[Any]) -> dict[Any, d
     return {n: {"color": palette[i], "marker": _MARKS[i % len(_MARKS)]} for i, n in enumerate(lines)}
 
 
-_BESIDE = (PUBLISHED_NAME, EQUAL_NAME)  # in a legend, behind what was measured
+_BESIDE = (PUBLISHED_NAME, ALLOWED_NAME, EQUAL_NAME)  # in a legend, behind what was measured
 _MARKS = "o" + MARKERS[1:]
 
 
@@ -343,7 +360,7 @@ def _line(
             else min(DODGE[0] * (len(lines) - 1), DODGE[1]) * (i / (len(lines) - 1) - 0.5)
         )
         at = points[x] if numbers else [values.index(v) + shift for v in points[x]]
-        drawn = axes.errorbar(at, points["mean"], yerr=points["ci95"], ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
+        drawn = axes.errorbar(at, points["mean"], yerr=interval_bars(choice.y, points), ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
                               label=None if name is None else _value(name), **looks[name])  # fmt: skip
         artists = [
             *drawn.get_children(),
@@ -368,21 +385,25 @@ def _line(
 def _published(
     axes: Axes, here: pd.DataFrame, choice: Choice, name: Any, places: Mapping[Any, float], looks: Mapping[Any, Any]
 ) -> list[Artist]:
-    """Published values of a line as open circles, with the bounds of the claims' tolerance; returns what was drawn.
+    """Published values of a line as open circles, and what claims allow as broad pale bands; returns what was drawn.
 
     Args:
         places: {a value of the x axis: where it stands}.
     """
     rows = rows_with(here, {choice.hue: name}) if choice.hue else here
-    values = rows.groupby(choice.x)[PUBLISHED].mean().dropna(subset=PUBLISHED[:1])
+    values = rows.groupby(choice.x)[PUBLISHED].mean().dropna(how="all")
     if values.empty:
         return []
     value, low, high = (values[column] for column in PUBLISHED)
-    bounds = np.array([(value - low).fillna(0), (high - value).fillna(0)])
-    drawn = axes.errorbar([places[v] for v in values.index], value, yerr=bounds, ls="", marker="o", ms=9, mfc="none", mew=1.4, lw=1.0, alpha=0.75,
-                          color=looks[name]["color"])  # fmt: skip
-    axes.errorbar([], [], yerr=[], ls="", marker="o", ms=9, mfc="none", mew=1.4, color="0.4", label=PUBLISHED_NAME)
-    return list(drawn.get_children())
+    low, high = low.clip(lower=0), high.clip(upper=schema.METRICS[choice.y].most)
+    at, colour = [places[v] for v in values.index], looks[name]["color"]
+    circle: dict[str, Any] = {"ls": "", "marker": "o", "ms": 9, "mfc": "none", "mew": 1.4, "alpha": 0.75}
+    band: dict[str, Any] = {"lw": 8, "alpha": 0.22, "zorder": 1}
+    if value.notna().any():
+        axes.plot([], [], color="0.4", label=PUBLISHED_NAME, **circle)
+    if low.notna().any():
+        axes.plot([], [], color="0.4", label=ALLOWED_NAME, **band)
+    return [axes.vlines(at, low, high, color=colour, **band), *axes.plot(at, value, color=colour, **circle)]
 
 
 def _equal(
@@ -497,7 +518,9 @@ def _what(choice: Choice, table: pd.DataFrame) -> str:
 
 def _labels(figure: Figure, kind: str, choice: Choice, table: pd.DataFrame) -> None:
     what = _what(choice, table)
-    y, x = what.replace(", ", "\n"), what if kind == "cdf" else label(str(choice.x), table)
+    height = int(figure.get_figheight() / LETTER) - 2
+    y = "\n".join(line for part in what.split(", ") for line in textwrap.wrap(part, height))
+    x = what if kind == "cdf" else label(str(choice.x), table)
     if kind == "cdf":
         y = "fraction of samples" if choice.sampled else "fraction of runs"
     elif kind == "heat":

@@ -21,6 +21,7 @@ from bbrlab.claims import series as of_series
 from bbrlab.claims.code import LAB, LINUX, algorithms_of
 from bbrlab.claims.columns import JOINED, _agree
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
+from bbrlab.claims.expected import expected_at
 from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.schema import Expectation, Term, later_choices, rounded, same_number
@@ -551,3 +552,21 @@ def test_tang_s_delays_are_one_way(statement):
     terms = [t for c in judged for t in c.at.values()]
     found = {p.values["network.rtt_ms"] for t in terms for p in select(t, full_figures()[t.figure].points)}
     assert found == {20, 100}
+
+
+def test_what_a_claim_gives_a_range_of_has_no_published_value():
+    """Of all claims here: a value is one that a claim has, or a published table; a range has its bounds alone."""
+    claims = claims_of(load_statements(known_good=True))
+    kinds = {claim.id: claim.expect.kind for claim in claims}
+    found = [
+        cell
+        for figure in full_figures().values()
+        for groups in expected_at(figure, figure.points, claims).values()
+        for cells in groups.values()
+        for cell in cells
+        if cell
+    ]
+    ranges = [cell for cell in found if cell.value is None]
+    assert {kinds[cell.claim] for cell in ranges} == {"range"}
+    assert all(math.isfinite(cell.low) and math.isfinite(cell.high) for cell in ranges)
+    assert all(kinds[cell.claim] != "range" for cell in found if cell.value is not None and cell.low is not None)

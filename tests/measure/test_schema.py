@@ -227,6 +227,25 @@ def test_a_name_means_one_thing_in_every_table():
     assert set(seen) & set(schema.METRICS) == set()
 
 
+def test_no_two_metrics_have_one_label():
+    labels = [schema.label_of(name) for name in schema.METRICS]
+    assert len(labels) == len(set(labels))
+
+
+def test_the_largest_value_of_parts_and_of_others():
+    most = {
+        name: schema.METRICS[name].most
+        for name in ("share_of_capacity", "loss", "occupancy", "slowdown_p99", "queue_ms_mean")
+    }
+    assert most == {
+        "share_of_capacity": 1,
+        "loss": 1,
+        "occupancy": 1,
+        "slowdown_p99": np.inf,
+        "queue_ms_mean": np.inf,
+    }
+
+
 def test_axis_labels():
     assert schema.label_of("goodput_mbit") == "goodput (Mbit/s)"
     assert schema.label_of("drops") == "dropped packets"

@@ -10,7 +10,7 @@ from bbrlab.claims.load import claims_of
 from bbrlab.claims.select import full_figures
 from bbrlab.results.figures import figures_at
 from bbrlab_apps.site.case_words import words_of_case
-from bbrlab_apps.site.charts import ASKED, chart_of, kind_of
+from bbrlab_apps.site.charts import ASKED, chart_of, kind_of, table_of
 from bbrlab_apps.site.gains import gains_of
 from tests.made_up import all_statements, table
 
@@ -53,6 +53,18 @@ def test_a_ratio_of_single_points_is_no_gain():
 def test_a_chart_begins_with_what_is_published_of_its_figure(tmp_path):
     for name, metric in (("sarpkaya2025/fig3b", "share_of_capacity"), ("sarpkaya2025/fig4", "jain_index_all")):
         assert chart(name, lambda point, seed: 0.5, tmp_path)["metrics"][0]["name"] == metric
+
+
+def test_what_a_claim_gives_a_range_of_is_told_as_one(tmp_path):
+    found = chart("cao2019/fig8", lambda point, seed: 5.0, tmp_path)
+    assert found["metrics"][0]["name"] == "retransmits" and found["metrics"][0]["most"] is None
+    goals = [goal for goals in found["expected"]["retransmits"].values() for goal in goals if goal]
+    ranges = [goal for goal in goals if goal[0] is None]
+    assert ranges and all(low < high for _, low, high, _ in ranges)
+    heads, rows = table_of(found)
+    assert any(re.fullmatch(r"[\d.]+ to [\d.]+", row[heads.index("expected")]) for row in rows)
+    shares = chart("sarpkaya2025/fig3b", lambda point, seed: 0.5, tmp_path)
+    assert shares["metrics"][0]["most"] == 1
 
 
 def test_values_have_words_and_menus_have_groups(tmp_path):

@@ -87,7 +87,7 @@ def end_of(tmp_path: Path, figure: str, width: int = 130) -> list[str]:
 def test_a_figure_ends_on_one_screen_with_published_measured_verdict_and_places(tmp_path):
     lines = end_of(tmp_path, "sarpkaya2025/fig5a")
     assert lines[0] == "sarpkaya2025/fig5a: Fig. 5a, scale quick"
-    assert lines[1].split()[:2] == ["buffer.bdp", "flows.0.count"] and "published" in lines[1]
+    assert lines[1].split()[:2] == ["buffer.bdp", "flows.0.count"] and "expected" in lines[1]
     (alone,) = [line for line in lines if "1 bbr3" in line and line.startswith("1 ")]
     assert "0.4676 ± 0.05" in alone and "reproduced" in alone
     assert len(lines) < 50, "a screen"

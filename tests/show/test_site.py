@@ -718,10 +718,41 @@ def test_a_chart_tells_all_at_once_and_is_saved(site, tmp_path):
         assert {t["visible"] for t in drawn["traces"] if "Ware" in t["name"]} == {"legendonly"}
         band = [t["bar"] for t in drawn["traces"] if t["name"].endswith(": published")]
         assert band and min(band) > 5 * max(t["bar"] for t in measured)
+        ends = browser.run(
+            f"{chart}.data.filter(t => t.error_y).flatMap(t => t.y.flatMap((y, i) => y === null ? [] : [y - t.error_y.arrayminus[i], y + t.error_y.array[i]]))"
+        )
+        assert min(ends) >= 0 and max(ends) <= 1, "a share"
         buttons = f"[...{chart}.closest('figure').querySelectorAll('.bb-saved button')].map(b => b.textContent)"
         assert browser.run(buttons) == ["PNG", "SVG", "CSV"]
         svg = browser.run(f"Plotly.toImage({chart}, {{format: 'svg'}})")
         assert svg.startswith("data:image/svg+xml")
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_a_chart_draws_what_a_claim_allows_without_a_mark(site, tmp_path):
+    """Where it gives a range."""
+    text = (site / "papers" / "sarpkaya2025.html").read_text(encoding="utf-8")
+    id = "chart-sarpkaya2025-fig2a-data"
+    data = json.loads(re.search(rf'id="{id}">(.*?)</script>', text)[1])
+    for cells in data["expected"]["share_of_capacity"].values():
+        cells[:] = [cell and [None, *cell[1:]] for cell in cells]
+    page = site / "papers" / "ranges.html"
+    page.write_text(
+        re.sub(rf'(id="{id}">).*?(</script>)', lambda m: m[1] + json.dumps(data) + m[2], text), encoding="utf-8"
+    )
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(1200)
+        browser.open(page)
+        page.unlink()
+        assert browser.run(NOT_DRAWN) == []
+        chart = f"document.querySelector('[data-chart=\"{id}\"] .bb-plot')"
+        drawn = browser.run(f"{chart}.data.map(t => ({{name: t.name, marks: t.marker?.opacity, y: t.y}}))")
+    bands = [t for t in drawn if t["name"].endswith(": published")]
+    marks = [m for t in bands for m, y in zip(t["marks"], t["y"], strict=True) if y is not None]
+    assert marks and set(marks) == {0}
+    names = {t["name"] for t in drawn}
+    assert "what its claim allows" in names and "published" not in names
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Picture
 from typer.testing import CliRunner
 
@@ -88,7 +89,7 @@ def test_a_folder_alone_gives_the_shares_over_the_first_swept_field(made):
     first = picture.axes[0].containers[0]
     assert list(first.lines[0].get_xdata()) == [1, 2, 8]
     assert first.lines[0].get_ydata() == pytest.approx([0.165, 0.215, 0.515])
-    assert first.lines[0].get_color() == "#009E73", "BBRv3's colour"
+    assert to_hex(first.lines[0].get_color()).upper() == "#009E73", "BBRv3's colour"
 
 
 def test_names_have_no_line_between_them(made):
@@ -108,6 +109,56 @@ def test_algorithms_that_are_swept_are_the_colours(made):
 def test_two_groups_of_one_algorithm_are_told_apart(made):
     made(flows=[{"cca": "bbr3"}, {"cca": "bbr3", "rtt_ms": 80}], sweep={"flows.1.rtt_ms": [40, 80, 160]})
     assert {"BBRv3 (flows.0)", "BBRv3 (flows.1)", "RTT of BBRv3 (ms)"} <= set(texts(draw("exp1")))
+    curves = draw("exp1", kind="cdf", y=["rtt"]).axes[0].lines
+    assert len({to_hex(curve.get_color()) for curve in curves}) == 2, "a distribution has no markers"
+
+
+@pytest.mark.parametrize("kind", ["line", "cdf"])
+def test_groups_of_one_algorithm_in_two_runs_are_told_apart_as_the_legend_says(made, kind):
+    study = made(flows=[{"cca": "bbr3"}, {"cca": "bbr3", "rtt_ms": 80}, {"cca": "bbr3", "rtt_ms": 90}])
+    picture = draw(run_folder(study, 0), run_folder(study, 1), kind=kind, y=["rtt"])
+    looks = [(to_hex(curve.get_color()), str(curve.get_linestyle())) for curve in picture.axes[0].lines]
+    assert len(looks) == len(set(looks)) == 6
+    (legend,) = picture.legends
+    names = dict(zip([text.get_text() for text in legend.texts], legend.get_lines(), strict=True))
+    assert list(names) == ["BBRv3 (flows.0)", "BBRv3 (flows.1)", "BBRv3 (flows.2)", "seed = 1", "seed = 2"]
+    assert {to_hex(line.get_color()) for line in list(names.values())[:3]} == {colour for colour, _ in looks}
+    assert {str(line.get_linestyle()) for line in list(names.values())[3:]} == {dashes for _, dashes in looks}
+
+
+def test_states_say_of_which_group_they_are(made):
+    study = made(flows=[{"cca": "bbr3"}, {"cca": "bbr3", "rtt_ms": 80}])
+    strips = draw(run_folder(study), y=["state"]).axes[-1]
+    assert [label.get_text() for label in strips.get_yticklabels()] == ["BBRv3 (flows.0)", "BBRv3 (flows.1)"]
+
+
+def test_windows_of_a_run_are_named_by_their_seconds(made):
+    made(sweep={"window_s": [[2, 5], [6, 10]], "network.rtt_ms": [20, 40]})
+    axes = draw("exp1").axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["2–5", "6–10"]
+    assert "window (s)" in texts(draw("exp1"))
+    assert titles(draw("exp1", kind="box", x="rtt_ms")) == ["window 2–5 s", "window 6–10 s"]
+    assert titles(draw("exp1", kind="cdf", hue="rtt_ms", where={"window_s": "[2, 5]"})) == [""]
+
+
+def test_an_interval_ends_at_what_can_be(made):
+    study = made(sweep={"network.buffer.bdp": [1, 16]})
+    table = study_table(study)
+    first = table["seed"] == 1
+    for metric in ("share_of_capacity", "loss"):
+        table[metric] = np.where(first, 0.9, 0.1)
+    source = replace(source_of(["exp1"]), table=table)
+    for metric in ("share_of_capacity", "loss"):
+        axes = plot(source, Wish(y=[metric]))[0].axes[0]
+        ends = [y for bars in axes.containers for path in bars.lines[2][0].get_paths() for y in path.vertices[:, 1]]
+        assert (min(ends), max(ends)) == (0, 1)
+        assert axes.get_ylim() == (0, pytest.approx(1.08))
+
+
+def test_a_legend_has_what_any_panel_has(made):
+    cases = {"alone": {"flows": [{"cca": "bbr3"}]}, "both": {"flows": [{"cca": "bbr3"}, {"cca": "cubic"}]}}
+    made(cases=cases, sweep={"network.buffer.bdp": [1, 4]})
+    assert {"BBRv3", "CUBIC", "equal share"} <= set(texts(draw("exp1")))
 
 
 SEVERAL = [{"cca": "bbr3"}, {"cca": "cubic", "count": 2}]
@@ -190,12 +241,18 @@ def test_of_a_published_figure_what_its_claims_read_is_drawn(made):
 
 def test_of_a_published_figure_the_published_values_are_drawn(made, monkeypatch):
     study = made(sweep={"network.buffer.bdp": [1, 4]})
-    expected = {(run.point.label, 0): Expected(0.3, 0.25, None, "X-1") for run in study.runs[:1]}
+    one, other = study.figure.points
+    expected = {(one.label, 0): Expected(0.3, None, None, "X-1"), (other.label, 0): Expected(None, 0.2, 0.6, "X-2")}
     monkeypatch.setattr(PointsSource, "expected", lambda self, metric: expected)
     picture = draw("exp1")
     circles = [line for line in picture.axes[0].lines if line.get_markerfacecolor() == "none" and len(line.get_ydata())]
-    assert [(list(c.get_xdata()), list(c.get_ydata()), c.get_color()) for c in circles] == [([1], [0.3], "#009E73")]
-    assert "published, and the claim's tolerance" in texts(picture)
+    (points,) = [list(zip(*c.get_data(), strict=True)) for c in circles]
+    assert [point for point in points if not np.isnan(point[1])] == [(1, 0.3)], (
+        "what a claim gives a range of has no circle"
+    )
+    bands = [path.vertices.tolist() for c in picture.axes[0].collections if c.get_alpha() for path in c.get_paths()]
+    assert [[4, 0.2], [4, 0.6]] in bands
+    assert {"published", "what its claim allows"} <= set(texts(picture))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from bbrlab.base.arrays import Array
+from bbrlab.measure.schema import METRICS
 from bbrlab.results.algorithms import COLOURS
 
 # Colour-blind safe (Okabe, Ito 2008); one colour for one thing in every figure.
@@ -40,13 +42,12 @@ def set_style(*, math: bool = True) -> None:
 
 
 def log2_axis(axes: Axes, values: list[float]) -> None:
-    """A logarithmic axis with a tick at each, and a number at each that has room for one."""
+    """A logarithmic axis with a tick and its number at each that has room for one."""
     axes.set_xscale("log", base=2)
-    axes.set_xticks(values)
-    axes.xaxis.set_minor_locator(NullLocator())
     inches = float(axes.get_window_extent().width) / axes.figure.dpi
-    labelled = with_room(values, LETTER / inches)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: short_number(v) if v in labelled else ""))
+    axes.set_xticks(sorted(with_room(values, LETTER / inches)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: short_number(v)))
 
 
 def with_room(values: list[float], letter: float) -> set[float]:
@@ -91,6 +92,14 @@ def multiples(count: int) -> tuple[Figure, Any]:
     for axes in grid.flat[max(count - columns, 0) : count]:  # the lowest of each column
         axes.tick_params(labelbottom=True)
     return figure, grid
+
+
+def interval_bars(metric: str, means: pd.DataFrame) -> Array:
+    """How far the 95 % intervals of means reach down and up, cut off at what a metric can be; shape (2, means)."""
+    mean, half = means["mean"].to_numpy(), means["ci95"].to_numpy()
+    if metric not in METRICS:
+        return np.array([half, half])
+    return np.array([np.minimum(half, mean), np.minimum(half, np.maximum(METRICS[metric].most - mean, 0))])
 
 
 def is_number(value: Any) -> bool:

@@ -12,6 +12,8 @@
   const faded = (colour) => `rgba(${[1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16)).join(",")},${dark() ? 0.35 : 0.22})`;
   const seen = (colour) => (dark() && brighter[colour]) || colour;
   const text = (value, digits = 6) => (typeof value === "number" ? String(Number(value.toPrecision(digits))) : String(value));
+  // What a claim expects: its value, else its bounds.
+  const goalWords = (goal, digits) => (goal[0] === null ? `${text(goal[1], digits)} to ${text(goal[2], digits)}` : text(goal[0], digits));
   // Plotly reads a little markup in names; what stands in results is words.
   const plain = (value) => text(value).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
@@ -222,7 +224,7 @@
       const category = !key || !numeric(key);
       const xOf = (at) => (key ? (category ? plain(key.words[data.points[at].at[state.x]]) : key.values[data.points[at].at[state.x]]) : "all");
       const per = data.measured[metric.name], expected = data.expected[metric.name] || {};
-      const traces = [], curves = [], groups = groupsOf(metric), every = lines(), firsts = shownFirst(every);
+      const has = { values: false, bands: false }, traces = [], curves = [], groups = groupsOf(metric), every = lines(), firsts = shownFirst(every);
       const all = every.size > MOST_NAMES ? new Map([...every].filter(([line]) => firsts.has(line))) : every;
       let colour = 0;
       for (const group of groups) {
@@ -234,21 +236,24 @@
           colour += 1;
           const name = [groups.length > 1 && who ? who.label : "", line].filter(Boolean).join(", ") || "measured here";
           curves.push(name);
-          const goals = places.map((at) => { const goal = expected[group]?.[at]; return goal && goal[0] !== null ? goal : null; });
+          const goals = places.map((at) => expected[group]?.[at] || null);
           const said = metric.name === SHARE && group === "0" ? Object.entries(data.models).map(([model, shares]) => [model, places.map((at) => shares[at])]).filter(([, shares]) => shares.some((s) => s !== null)) : [];
           const common = { legendgroup: name, x: places.map(xOf), visible: firsts.has(line) ? true : "legendonly" };
           // What one hover tells at its place: measured, published, models.
           const told = cells.map((c, n) => [c ? `${text(c[0], 4)}${c[1] ? " ± " + text(c[1], 2) : ""} (${c[2]} seed${c[2] === 1 ? "" : "s"})` : "–",
-            ...(goals[n] ? [`published ${text(goals[n][0], 4)}`] : []), ...said.filter(([, shares]) => shares[n] !== null).map(([model, shares]) => `${model} ${text(shares[n], 3)}`)].join(", "));
+            ...(goals[n] ? [`${goals[n][0] === null ? "its claim allows" : "published"} ${goalWords(goals[n], 4)}`] : []), ...said.filter(([, shares]) => shares[n] !== null).map(([model, shares]) => `${model} ${text(shares[n], 3)}`)].join(", "));
           if (goals.some(Boolean)) {
-            // The tolerance is a broad pale band behind its mark; only the interval of what was measured is an error bar.
-            traces.push({ ...common, name: plain(`${name}: published`), showlegend: false, y: goals.map((g) => (g ? g[0] : null)), mode: "markers", hoverinfo: "skip",
-              marker: { color: ink, symbol: `${mark}-open`, size: 13, line: { width: 1.8 } },
-              error_y: { type: "data", symmetric: false, array: goals.map((g) => (g && g[2] !== null ? g[2] - g[0] : 0)), arrayminus: goals.map((g) => (g && g[1] !== null ? g[0] - g[1] : 0)), color: faded(ink), thickness: 12, width: 0 } });
+            // What a claim allows is a broad pale band, behind a mark where it has a value; only the interval of what was measured is an error bar.
+            const middle = goals.map((g) => (g ? g[0] ?? (g[1] + g[2]) / 2 : null));
+            traces.push({ ...common, name: plain(`${name}: published`), showlegend: false, y: middle, mode: "markers", hoverinfo: "skip",
+              marker: { color: ink, symbol: `${mark}-open`, size: 13, line: { width: 1.8 }, opacity: goals.map((g) => (g && g[0] === null ? 0 : 1)) },
+              error_y: { type: "data", symmetric: false, array: goals.map((g, n) => (g && g[2] !== null ? Math.min(g[2], metric.most ?? Infinity) - middle[n] : 0)), arrayminus: goals.map((g, n) => (g && g[1] !== null ? middle[n] - (metric.gain ? g[1] : Math.max(g[1], 0)) : 0)), color: faded(ink), thickness: 12, width: 0 } });
+            has.values ||= goals.some((g) => g && g[0] !== null);
+            has.bands ||= goals.some((g) => g && g[1] !== null);
           }
           traces.push({ ...common, name: plain(name), y: cells.map((c) => (c ? c[0] : null)), mode: category ? "markers" : "lines+markers",
             line: { color: ink, width: 2 }, marker: { color: ink, symbol: mark, size: 8 },
-            error_y: { type: "data", array: cells.map((c) => (c && c[1]) || 0), color: ink, thickness: 1.4, width: 4 },
+            error_y: { type: "data", symmetric: false, array: cells.map((c) => (c && Math.max(0, Math.min(c[1] || 0, (metric.most ?? Infinity) - c[0]))) || 0), arrayminus: cells.map((c) => (c && Math.min(c[1] || 0, Math.max(c[0], 0))) || 0), color: ink, thickness: 1.4, width: 4 },
             text: told, hovertemplate: "%{text}" });
           for (const [model, shares] of said) {
             traces.push({ ...common, legendgroup: "models", visible: firsts.has(line) ? "legendonly" : false, name: plain(`${name}: ${MODELS[model]}`), y: shares, connectgaps: false, mode: category ? "markers" : "lines+markers",
@@ -258,8 +263,11 @@
       }
       // One name for what is published, and one for all models, so that a click shows them.
       const quiet = style("--bb-quiet"), from = traces[0] ? traces[0].x[0] : null;
-      if (traces.some((t) => t.name.endsWith(": published"))) {
-        traces.push({ x: [from], y: [null], name: "published, and the claim's tolerance", mode: "markers", hoverinfo: "skip", marker: { color: quiet, symbol: "circle-open", size: 12, line: { width: 1.8 } } });
+      if (has.values) {
+        traces.push({ x: [from], y: [null], name: "published", mode: "markers", hoverinfo: "skip", marker: { color: quiet, symbol: "circle-open", size: 12, line: { width: 1.8 } } });
+      }
+      if (has.bands) {
+        traces.push({ x: [from], y: [null], name: "what its claim allows", mode: "markers", hoverinfo: "skip", marker: { color: faded(quiet), symbol: "square", size: 12 } });
       }
       if (traces.some((t) => t.legendgroup === "models")) {
         traces.push({ x: [from], y: [null], name: "models: Ware – –, fluid ···, burst –·", legendgroup: "models", visible: "legendonly", hoverinfo: "skip", mode: "lines", line: { color: quiet, width: 1.4, dash: "dash" } });
@@ -302,7 +310,7 @@
           const goal = data.expected[metric.name]?.[group]?.[at];
           const who = data.groups.find((g) => g.group === group);
           const row = element("tr");
-          const cells = [...data.keys.map((k, i) => k.words[point.at[i]]), who && !metric.gain ? who.label : "all", text(cell[0]), cell[1] === null ? "–" : text(Number(cell[1].toPrecision(2))), cell[2], goal && goal[0] !== null ? text(goal[0]) : "–",
+          const cells = [...data.keys.map((k, i) => k.words[point.at[i]]), who && !metric.gain ? who.label : "all", text(cell[0]), cell[1] === null ? "–" : text(Number(cell[1].toPrecision(2))), cell[2], goal ? goalWords(goal) : "–",
             ...models.map((m) => (group === "0" && data.models[m][at] !== null ? text(Number(data.models[m][at].toPrecision(4))) : "–"))];
           row.append(...cells.map((c) => element("td", c)));
           rows.push(row);
