@@ -26,7 +26,10 @@ from bbrlab_apps.study.names import resolve
 from bbrlab_apps.study.sources import RunSource
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
-MOST_WHITE = 0.6  # in the colour of the last of several groups of one algorithm
+WHITE, COLOUR_LEFT = (
+    0.8,
+    0.45,
+)  # at most, and of what is left of a group's colour with each earlier group of its algorithm
 RUNS_MAX = len(DASHES)
 BOTTLENECK = "#333333"
 SUMMED = "goodput"  # the series that is a sum over a group's flows; of others it is their mean
@@ -142,8 +145,8 @@ def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[
 
 def group_colour(ccas: Sequence[str], group: int) -> tuple[float, float, float]:
     """The colour of a flow group: its algorithm's, lighter for each earlier group of the same."""
-    same, before = (list(of).count(ccas[group]) for of in (ccas, ccas[:group]))
-    return _tinted(colour_of_cca(ccas[group]), MOST_WHITE * before / max(same - 1, 1))
+    before = list(ccas[:group]).count(ccas[group])
+    return _tinted(colour_of_cca(ccas[group]), WHITE * (1 - COLOUR_LEFT**before))
 
 
 def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:
@@ -219,13 +222,13 @@ def _have_several(runs: Sequence[RunSource]) -> bool:
 
 def _legend(runs: Sequence[RunSource], wanted: Sequence[str]) -> tuple[list[Any], list[str]]:
     """Colours of the flow groups, of several links in a row where they are drawn, and, of several runs, their dashes."""
-    colours: dict[str, Any] = {}
+    groups: dict[tuple[str, Any], None] = {}  # one name may be of two colours in runs of other groups
     for run in runs:
         ccas = [flow.cca for flow in run.scenario.flows]
         for group in range(len(ccas)):
-            colours.setdefault(_group_name(run, group, numbered=_have_several(runs)), group_colour(ccas, group))
-    handles: list[Any] = [Line2D([], [], color=colour, lw=2.5) for colour in colours.values()]
-    labels = list(colours)
+            groups[_group_name(run, group, numbered=_have_several(runs)), group_colour(ccas, group)] = None
+    handles: list[Any] = [Line2D([], [], color=colour, lw=2.5) for _, colour in groups]
+    labels = [name for name, _ in groups]
     drawn = any(not series_of(name).of_flows for name in wanted)
     numbers = max(len(run.scenario.network.links or []) for run in runs) if drawn else 0
     handles += [Line2D([], [], color=colour_of_link(i), lw=2.5) for i in range(numbers)]

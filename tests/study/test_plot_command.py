@@ -126,6 +126,25 @@ def test_groups_of_one_algorithm_in_two_runs_are_told_apart_as_the_legend_says(m
     assert {str(line.get_linestyle()) for line in list(names.values())[3:]} == {dashes for _, dashes in looks}
 
 
+def test_a_legend_of_runs_with_other_groups_has_each_colour(made):
+    one = made(flows=[{"cca": "bbr3"}, {"cca": "bbr3", "rtt_ms": 80}])
+    other = made(name="exp2", flows=[{"cca": "bbr3"}, *[{"cca": "bbr3", "rtt_ms": rtt} for rtt in (80, 90, 99)]])
+    picture = draw(run_folder(one), run_folder(other), y=["rtt"])
+    (legend,) = picture.legends
+    told = [to_hex(line.get_color()) for line in legend.get_lines()[:-2]]
+    assert len(told) == 4 and set(told) == {to_hex(curve.get_color()) for curve in picture.axes[0].lines}
+
+
+def test_a_long_name_at_an_axis_is_folded(made):
+    study = made(sweep={"network.buffer.bdp": [1, 4], "network.qdisc.kind": ["fifo", "red"]})
+    source = replace(source_of(["exp1"]), table=study_table(study).assign(bbr_jitter_ms_max=1.0))
+    picture = plot(source, Wish(y=["bbr_jitter_ms_max"]))[0]
+    picture.canvas.draw()
+    (name,) = [text for text in picture.findobj(plt.Text) if "jitter" in text.get_text()]
+    extent = name.get_window_extent()
+    assert extent.y0 >= 0 and extent.y1 <= picture.bbox.height
+
+
 def test_states_say_of_which_group_they_are(made):
     study = made(flows=[{"cca": "bbr3"}, {"cca": "bbr3", "rtt_ms": 80}])
     strips = draw(run_folder(study), y=["state"]).axes[-1]
