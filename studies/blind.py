@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +16,7 @@ from pydantic import Field
 
 from bbrlab.base.strict import Strict, read_model
 from bbrlab.measure.schema import label_of
-from bbrlab.results.algorithms import COLOURS
+from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS, label_of_cca
 from bbrlab.results.statistics import rms
 
 COLUMNS = 2
@@ -111,10 +112,11 @@ def blind_comparisons(tables: dict[str, pd.DataFrame], panels: Sequence[BlindPan
 def _draw(axes: Axes, panel: BlindPanel, table: pd.DataFrame) -> None:
     for column, wanted in panel.where.items():
         table = table[table[column] == wanted]
+    others = itertools.cycle(OTHER_COLOURS)
     for value, part in table.groupby(panel.by):
         if panel.names and value not in panel.names:
             continue
-        name = panel.names.get(str(value), f"{value:g}" if isinstance(value, float) else str(value))
+        name = panel.names.get(str(value), f"{value:g}" if isinstance(value, float) else label_of_cca(str(value)))
         axes.plot(
             part["published"],
             part["here"],
@@ -122,7 +124,7 @@ def _draw(axes: Axes, panel: BlindPanel, table: pd.DataFrame) -> None:
             ms=5,
             alpha=0.8,
             label=panel.label.format(name),
-            color=COLOURS.get(str(value)),
+            color=COLOURS.get(str(value)) or next(others),
         )
     both = table[["published", "here"]].to_numpy(dtype=float)
     low, high = panel.limits or (0 if panel.scale == "linear" else 0.8 * np.nanmin(both), 1.1 * np.nanmax(both))

@@ -7,29 +7,31 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.models import burst, ware
-from bbrlab.results.algorithms import COLOURS, label_of_cca
-from bbrlab.show.plots.style import PUBLISHED, WARE, log2_axis, multiples
+from bbrlab.results.algorithms import COLOURS, QUIET, label_of_cca
+from bbrlab.show.plots.style import MODEL_STYLES, log2_axis, multiples
+from studies.figure_plots import between, sides_key
 
 BUFFERS_BDP = (0.5, 1, 2, 4, 8, 16, 32)
 
 
 def share_map(table: pd.DataFrame, x: str, y: str, labels: tuple[str, str]) -> Figure:
-    """BBR's share of capacity over two axes, one panel per version and rival.
+    """BBR's share of capacity over two axes, one panel per version and rival, in the colours of both; white: half each.
 
     Args:
         table: a map of data/burst: columns ``cca``, ``rival``, ``share_of_capacity`` and both axes'.
         x, y: the axes' columns; their values stand at equal distances.
     """
     groups = list(table.groupby(["rival", "cca"], sort=False))
+    ccas = [name for column in ("cca", "rival") for name in dict.fromkeys(table[column])]
     figure, grid = multiples(len(groups))
     for axes, ((rival, cca), some) in zip(grid.flat, groups, strict=False):
         wide = some.pivot(index=y, columns=x, values="share_of_capacity")
-        image = axes.imshow(wide, origin="lower", aspect="auto", cmap="RdBu", vmin=0, vmax=1)
+        axes.imshow(wide, origin="lower", aspect="auto", cmap=between(str(rival), str(cca)), vmin=0, vmax=1)
         axes.set_xticks(range(len(wide.columns)), [f"{v:g}" for v in wide.columns], fontsize=8)
         axes.set_yticks(range(len(wide.index)), [f"{v:g}" for v in wide.index], fontsize=8)
         axes.set(title=f"{label_of_cca(str(cca))} v {label_of_cca(str(rival))}", xlabel=labels[0], ylabel=labels[1])
         axes.grid(False)
-    figure.colorbar(image, ax=grid, label="BBR's share of capacity")
+    sides_key(figure, ccas, "{} has all")
     return figure
 
 
@@ -112,16 +114,16 @@ def what_if(
         for x in BUFFERS_BDP
     ]
     figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-    axes.plot(BUFFERS_BDP, shares, "o-", color=COLOURS[cca], label="burst model")
+    axes.plot(BUFFERS_BDP, shares, MODEL_STYLES["burst"], marker="o", color=COLOURS[cca], label="burst model")
     if cca == "bbr1":
         axes.plot(
             BUFFERS_BDP,
             ware.bbr_share(rate_mbit, rtt_ms, list(BUFFERS_BDP), flows),
-            "--",
-            color=WARE,
-            label="Ware et al.",
+            MODEL_STYLES["Ware"],
+            color=QUIET,
+            label="Ware model",
         )
-    axes.axhline(flows / (flows + 1), color=PUBLISHED, lw=0.7, ls=":", label="equal shares")
+    axes.axhline(flows / (flows + 1), color="0.6", lw=0.7, label="equal shares")
     log2_axis(axes, list(BUFFERS_BDP))
     axes.set(
         ylim=(0, 1),

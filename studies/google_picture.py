@@ -9,9 +9,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.figures import figures_at
-from bbrlab.show.plots.style import MEASURED, PUBLISHED, set_style
+from bbrlab.show.plots.style import PUBLISHED, set_style
 from studies.beside_google import compared
 
 
@@ -24,11 +24,20 @@ def draw(table: pd.DataFrame) -> Figure:
     set_style()
     figure, grid = plt.subplots(3, 2, figsize=(5.4, 8), sharex=True, sharey=True, layout="constrained")
     for axes, (id, cells) in zip(grid.T.flat, table.groupby("figure"), strict=True):
+        (panel,) = figures_at("full", [str(id)])
         google, scatter = cells["google"], {"xerr": cells["google_sd"], "yerr": cells["ours_sd"]}
         axes.plot([0, 1], [0, 1], color="0.6", lw=1, zorder=0)
         axes.plot(google, cells["published"], "s", ms=6, mfc="none", color=PUBLISHED, label="published")
-        axes.errorbar(google, cells["ours"], **scatter, fmt="o", ms=4.5, lw=1, color=MEASURED, label="ours")
-        (panel,) = figures_at("full", [str(id)])
+        axes.errorbar(
+            google,
+            cells["ours"],
+            **scatter,
+            fmt="o",
+            ms=4.5,
+            lw=1,
+            color=colour_of_cca(panel.scenario.flows[0].cca),
+            label="ours",
+        )
         bbr, rival = (label_of_cca(flow.cca) for flow in panel.scenario.flows)
         axes.set_title(
             f"{panel.scenario.figure}: {bbr} v {rival},\n{panel.scenario.network.rate_mbit:g} Mbit/s", fontsize=10

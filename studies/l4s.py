@@ -14,8 +14,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.base.tables import published_table
+from bbrlab.results.algorithms import QUIET, colour_of_cca
 from bbrlab.results.statistics import over_seeds
-from bbrlab.show.plots.style import MEASURED, WARE, set_style
+from bbrlab.show.plots.style import set_style
 
 # What the cases of scenarios/l4s.yaml are called on the picture: QUEUE-RIVAL.
 QUEUES = {
@@ -36,7 +37,7 @@ COLUMNS = (
     "queue", "rival", "base_rtt_ms", "seed", "group", "cca", "goodput_mbit", "share_of_capacity", "rtt_ms_mean", "ecn_marked",
     "retransmits", "classic_queue_ms_mean", "classic_queue_ms_p99", "l4s_queue_ms_mean", "l4s_queue_ms_p99", "utilisation", "loss",
 )  # fmt: skip
-COLOURS = {"scalable": MEASURED, "rival": WARE}
+COLOURS = {"scalable": colour_of_cca("dctcp"), "rival": QUIET}  # the rivals are of several algorithms
 
 
 def coexistence(runs: pd.DataFrame) -> pd.DataFrame:

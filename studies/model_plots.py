@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.models.fluid import Run
-from bbrlab.results.algorithms import COLOURS, label_of_cca
-from bbrlab.show.plots.style import MEASURED, PUBLISHED
+from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS, label_of_cca
+from bbrlab.show.plots.style import PUBLISHED
 from studies import taken_apart
 
 
@@ -19,7 +19,7 @@ def defects(table: pd.DataFrame, published: float) -> Figure:
     """Bars of ``share`` after each ``change``, and a line at the published value."""
     figure, axes = plt.subplots(figsize=(8, 0.5 * len(table) + 1), layout="constrained")
     at = np.arange(len(table))[::-1]
-    axes.barh(at, table["share"], color=MEASURED, height=0.6)
+    axes.barh(at, table["share"], color=COLOURS["bbr1"], height=0.6)
     for y, value in zip(at, table["share"], strict=True):
         axes.text(value + 0.005, y, f"{value:.4f}", va="center", fontsize=10)
     axes.axvline(published, color=PUBLISHED, lw=1, ls="--", label=f"published curve: {published:g}")
@@ -75,10 +75,14 @@ def one_case(
 def step_sizes(tables: dict[str, pd.DataFrame], column: str = "share_0") -> Figure:
     """A result over the step, one line per case, relative to the finest step."""
     figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
-    for name, table in tables.items():
+    for (name, table), colour in zip(tables.items(), OTHER_COLOURS, strict=False):
         ordered = table.sort_values("step_ms")
         axes.plot(
-            ordered["step_ms"], (ordered[column] - ordered[column].iloc[0]).abs().clip(lower=1e-7), ".-", label=name
+            ordered["step_ms"],
+            (ordered[column] - ordered[column].iloc[0]).abs().clip(lower=1e-7),
+            ".-",
+            color=colour,
+            label=name,
         )
     axes.set(xscale="log", yscale="log", xlabel="step (ms)", ylabel="change of the share\nfrom the finest step")
     axes.legend(fontsize=9)

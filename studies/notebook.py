@@ -222,17 +222,17 @@ def good(page: Page, figure: str) -> pd.DataFrame:
     """A figure's good runs, first flow group.
 
     Returns:
-        Its table with ``setting`` (rate and RTT in words) and ``qd_mean``, ``qd_p25`` ... ``qd_max``: queueing delays in base
+        Its table with ``rate`` and ``RTT`` in words, ``setting`` (both) and ``qd_mean``, ``qd_p25`` ... ``qd_max``: queueing delays in base
         RTTs.
     """
     table = page.tables[figure]
     first_group = table[table["ok"] & (table["group"] == 0)]
-    setting = first_group["rate_mbit"].map("{:g} Mbit/s, ".format) + first_group["base_rtt_ms"].map("{:g} ms".format)
+    rate, rtt = first_group["rate_mbit"].map("{:g} Mbit/s".format), first_group["base_rtt_ms"].map("{:g} ms".format)
     delays = {
         f"qd_{p}": first_group[f"queue_ms_{p}"] / first_group["base_rtt_ms"]
         for p in ("mean", "p25", "p50", "p75", "p95", "max")
     }
-    return first_group.assign(setting=setting, **delays)
+    return first_group.assign(rate=rate, RTT="RTT " + rtt, setting=rate + ", " + rtt, **delays)
 
 
 def means(

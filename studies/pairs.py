@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
-import seaborn as sns
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from bbrlab.measure.schema import label_of
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithms import colour_of_cca, label_of_cca, tinted
 from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.show.plots.style import plain, rows_with
+from bbrlab.show.verdicts import ink_on
+from studies.figure_plots import sides_key
 
 SETTING = ["rate_mbit", "buffer_bdp"]
-COLOURS, CELL_IN, MARGIN_IN = "RdBu", 0.58, 1.1
+CELL_IN, MARGIN_IN = 0.58, 1.1
 
 
 def pair_shares(table: pd.DataFrame) -> pd.DataFrame:
@@ -37,7 +40,7 @@ def pair_shares(table: pd.DataFrame) -> pd.DataFrame:
 def pairs_map(table: pd.DataFrame) -> Figure:
     """Rows and columns are algorithms, the number and colour are the row's share beside the column; one map for each rate and buffer.
 
-    White is half of what the link carries of data: blue has more, red less.
+    A cell has the colour of the one that has more, the fuller the more; white is half of what the link carries of data.
     """
     shares = pair_shares(table)
     names = list(dict.fromkeys(table["cca"]))
@@ -48,7 +51,6 @@ def pairs_map(table: pd.DataFrame) -> Figure:
         sharex=True, sharey=True, squeeze=False, layout="constrained",
     )  # fmt: skip
     labels = [label_of_cca(name) for name in names]
-    colours = ScalarMappable(Normalize(0, PAYLOAD_PER_FRAME), COLOURS)
     for i, rate in enumerate(rates):
         for axes, buffer in zip(grid[i], buffers, strict=True):
             cells = rows_with(shares, {"rate_mbit": rate, "buffer_bdp": buffer})
@@ -56,10 +58,22 @@ def pairs_map(table: pd.DataFrame) -> Figure:
             matrix = cells.pivot(index="cca", columns="other", values="share_of_capacity").reindex(
                 index=names, columns=names
             )
-            sns.heatmap(matrix.astype(float), ax=axes, vmin=0, vmax=PAYLOAD_PER_FRAME, cmap=COLOURS, annot=True, fmt=".2f",
-                        annot_kws={"size": 9}, cbar=False, linewidths=0.5, xticklabels=labels, yticklabels=labels)  # fmt: skip
+            for (y, row), (x, column) in itertools.product(enumerate(names), repeat=2):
+                if np.isfinite(share := float(matrix.loc[row, column])):
+                    more = 2 * share / PAYLOAD_PER_FRAME - 1
+                    colour = tinted(colour_of_cca(row if more > 0 else column), min(abs(more), 1))
+                    axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="white", lw=0.5))
+                    axes.text(
+                        x + 0.5, y + 0.5, f"{share:.2f}", ha="center", va="center", fontsize=9, color=ink_on(colour)
+                    )
+            places = np.arange(len(names)) + 0.5
+            axes.set(xlim=(0, len(names)), ylim=(len(names), 0), aspect="equal")
+            axes.set_xticks(places, labels)
+            axes.set_yticks(places, labels)
+            axes.grid(False)
             axes.set(title=f"{plain(rate)} Mbit/s, {plain(buffer)} BDP", xlabel="", ylabel="")
             axes.tick_params(axis="both", rotation=0, labelbottom=True, labelleft=True, labelsize=9)
-    figure.colorbar(colours, ax=list(grid.flat), label=f"the row's {label_of('share_of_capacity')}", shrink=0.8)
+    figure.supylabel(f"whose {label_of('share_of_capacity')} the number is", fontsize=11)
     figure.supxlabel("beside", fontsize=11)
+    sides_key(figure, names, "{} has more")
     return figure

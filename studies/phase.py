@@ -80,7 +80,7 @@ def draw(table: pd.DataFrame) -> Figure:
         "place",
         log_x=False,
         labels=("the RTT is longer by so much of a packet's time", "the first flow's part"),
-        limits=(0, 1.02),
+        of_whole=True,
     )
 
 

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from bbrlab.base.arrays import Array
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.series import goodput_series
-from bbrlab.results.algorithms import colour_of_cca, label_of_cca
+from bbrlab.results.algorithms import QUIET, colour_of_cca, label_of_cca
 from bbrlab.results.schema import RUN_AGAIN, read_with
 from bbrlab.scenario.rates import Rate, before, buffer_full_ms, highest_mbit, queueing_delay_ms
-from bbrlab.show.plots.style import ABOVE, WARE
+from bbrlab.show.plots.style import ABOVE
 
 
 def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str], bin_s: float = 2.0) -> Figure:
@@ -41,7 +41,7 @@ def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str
     times, delays_ms = _delays_ms(data, rate)
     bottom.plot(times, delays_ms, lw=0.5, color="0.3")
     if len(times):
-        bottom.plot(*buffer_full_ms(rate, times[0], times[-1], buffer_bytes), color=WARE, lw=0.8, ls="--")
+        bottom.plot(*buffer_full_ms(rate, times[0], times[-1], buffer_bytes), color=QUIET, lw=0.8, ls="--")
     bottom.set(ylabel="queue (ms)", xlabel="virtual time (s)", ylim=(0, None))
     return figure
 

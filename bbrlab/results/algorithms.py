@@ -22,7 +22,6 @@ class Algorithm:
     is_bbr: bool
 
 
-# On a dark page bbrlab_apps/site/static/site.js draws a colour brighter, by its value here.
 ALGORITHMS = {
     "bbr1": Algorithm("BBRv1", "#0072B2", draws=True, is_bbr=True),
     "bbr2": Algorithm("BBRv2", "#56B4E9", draws=True, is_bbr=True),
@@ -31,10 +30,12 @@ ALGORITHMS = {
     "reno": Algorithm("Reno", "#CC79A7", draws=False, is_bbr=False),
     "dctcp": Algorithm("DCTCP", "#E69F00", draws=True, is_bbr=False),
 }
-LINK_COLOURS = (
-    "#332288", "#999933", "#AA4499", "#117733", "#882255", "#44AA99", "#661100", "#6699CC", "#888888", "#000000",
-)  # fmt: skip
+# Of what is no algorithm, such as the values of a sweep or the links of a path: no algorithm and no verdict (show/verdicts.py) has
+# one of these (Paul Tol's muted scheme, without its blues).
+OTHER_COLOURS = ("#882255", "#999933", "#AA4499", "#117733", "#661100", "#44AA99")
 OWN_COLOUR = "#666666"  # of a user's own algorithm
+QUEUE_COLOUR = "#7F7F7F"
+QUIET = "#4D4D4D"  # of what is neither measured nor published: a model, a bound, a full buffer
 COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()}
 
 
@@ -44,13 +45,19 @@ def label_of_cca(name: str) -> str:
 
 
 def colour_of_link(number: int) -> str:
-    """The colour of one of several links in a row, which no algorithm has (Paul Tol's muted scheme)."""
-    return LINK_COLOURS[number % len(LINK_COLOURS)]
+    """The colour of one of several links in a row."""
+    return OTHER_COLOURS[number % len(OTHER_COLOURS)]
 
 
 def colour_of_cca(name: str) -> str:
     """An algorithm's colour."""
     return COLOURS.get(name, OWN_COLOUR)
+
+
+def tinted(colour: str, part: float) -> str:
+    """A colour (#rrggbb) thinned with white: ``part`` of it is left, 0 to 1."""
+    channels = (round(255 - part * (255 - int(colour[i : i + 2], 16))) for i in (1, 3, 5))
+    return "#" + "".join(f"{channel:02x}" for channel in channels)
 
 
 def draws_nothing(scenario: Scenario) -> bool:

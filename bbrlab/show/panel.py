@@ -27,6 +27,7 @@ class Panel:
     # One row per point: buffer_bdp, bbr_flows, measured, ci95, runs, failed, published, published_low, published_high, trials (of
     # the published mean), ware, residual (measured - published)
     points: pd.DataFrame
+    bbr: str  # the algorithm of the BBR flows
     scaled: bool  # whether the runs were shorter than the scenario's own, so that published values are no yardstick
 
     @property
@@ -67,4 +68,6 @@ def panel_of(figure: Figure, runs: pd.DataFrame) -> Panel:
     points["ware"] = ware.bbr_share(network.rate_mbit, network.mean_rtt_ms, points["buffer_bdp"], points["bbr_flows"])
     points["residual"] = points["measured"] - points["published"]
     whole = load_scenario(scenario_files()[figure.id]).duration_s
-    return Panel(figure.id, figure.scenario.figure, points, figure.scenario.duration_s < whole)
+    return Panel(
+        figure.id, figure.scenario.figure, points, figure.scenario.flows[0].cca, figure.scenario.duration_s < whole
+    )

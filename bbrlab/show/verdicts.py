@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.claims.schema import rounded
+from bbrlab.results.algorithms import OTHER_COLOURS
 from bbrlab.results.verdicts import (
     AS_READ,
     FINAL,
@@ -36,26 +37,32 @@ class Look:
 
     @property
     def ink(self) -> str:
-        """The colour of words on ``colour``: the one of two that is easier to read."""
-        return max((_WHITE, _BLACK), key=lambda ink: contrast(ink, self.colour))
+        """The colour of words on ``colour``."""
+        return ink_on(self.colour)
 
 
 _WHITE, _BLACK = "#ffffff", "#10151b"
 _SOME = "Some of its claims came out as the paper says, others did not, in every reading"
-# From blue to orange in steps of lightness, which people with red-green blindness tell apart too; grey: no verdict.
-_HALF = Look("half", "◑", "cyan", "#fbefb3", f"{_SOME}: more than a third of those judged, less than two thirds.")
+# From indigo to brown in steps of lightness, which people with red-green blindness tell apart too; grey: no verdict. No algorithm
+# has one of these (results/algorithms.py).
+_HALF = Look("half", "◑", "cyan", "#f6ecc0", f"{_SOME}: more than a third of those judged, less than two thirds.")
 LOOKS = {
-    REPRODUCED: Look("good", "✓", "green", "#1b69ae", "Every claim that tests the statement came out as the paper says, each with its tolerance and at most 5 % error."),
-    AS_READ: Look("read", "(✓)", "bright_green", "#5a9bd0", "All of it did in one reading of what the paper leaves open, and not in another."),
-    MOSTLY: Look("most", "◕", "cyan", "#a9d1ea", f"{_SOME}: two thirds of those judged or more."),
+    REPRODUCED: Look("good", "✓", "green", "#3f3384", "Every claim that tests the statement came out as the paper says, each with its tolerance and at most 5 % error."),
+    AS_READ: Look("read", "(✓)", "bright_green", "#8a80c4", "All of it did in one reading of what the paper leaves open, and not in another."),
+    MOSTLY: Look("most", "◕", "cyan", "#c6c0e4", f"{_SOME}: two thirds of those judged or more."),
     HALF: _HALF,
     PARTLY: _HALF,
-    HARDLY: Look("few", "◔", "cyan", "#f6b26b", f"{_SOME}: a third of those judged or less."),
-    NOT_REPRODUCED: Look("bad", "✗", "red", "#b8420a", "None of its claims did, and in every reading at least one is surely outside of what is expected."),
+    HARDLY: Look("few", "◔", "cyan", "#d6b676", f"{_SOME}: a third of those judged or less."),
+    NOT_REPRODUCED: Look("bad", "✗", "red", "#6f420c", "None of its claims did, and in every reading at least one is surely outside of what is expected."),
     INCONCLUSIVE: Look("open", "?", "yellow", "#8d949c", "The seeds do not tell: the intervals straddle what is expected."),
     PARTLY_RUN: Look("part", "…", "blue", "#d3cdc6", "Some of its points, or runs of the paper's length, are still to be run at this scale. No verdict is given before that."),
     NOT_RUN: Look("none", "–", "dim", "#ffffff", "None of its points belongs to what was run."),
 }  # fmt: skip
+
+
+def ink_on(colour: str) -> str:
+    """The colour of words on a colour: the one of two that is easier to read."""
+    return max((_WHITE, _BLACK), key=lambda ink: contrast(ink, colour))
 
 
 def contrast(one: str, other: str) -> float:
@@ -71,10 +78,11 @@ def _luminance(colour: str) -> float:
 
 
 def colours_css() -> str:
-    """The verdicts' colours and classes as a style sheet."""
-    return "".join(
+    """The verdicts' colours and classes as a style sheet, and the colours of lines that are of no algorithm, for site.js."""
+    verdicts = (
         f".bb-{look.css} {{ --bb: {look.colour}; --bb-ink: {look.ink}; }}\n" for look in dict.fromkeys(LOOKS.values())
     )
+    return f":root {{ --bb-lines: {' '.join(OTHER_COLOURS)}; }}\n" + "".join(verdicts)
 
 
 def measured_text(claim: Any) -> str:

@@ -74,7 +74,7 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
 
     Returns:
         ``keys`` (what the points differ in, each with ``name``, ``label``, ``values`` and their ``words``), ``points`` (for each, its label and the
-        places of its values), ``groups``, ``metrics``, ``measured`` and ``expected`` ({metric: {group: a row for each point}}:
+        places of its values), ``groups``, ``metrics``, ``colours`` ({group: of each point's algorithm}), ``measured`` and ``expected`` ({metric: {group: a row for each point}}:
         mean, half of its 95 % interval, seeds; value, lowest, highest, claim), ``models`` ({model: share of each point}).
     """
     run = set(table["point"])
@@ -109,10 +109,11 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
         "points": [{"label": p.label, "at": [_place(k, p) for k in keys]} for p in points],
         "groups": _groups(table),
         "metrics": [
-            *(_gain_metric(gain, figure.id) for gain in gains),
+            *(_gain_metric(gain, figure) for gain in gains),
             *(_metric(m, ASKED) for m in read_by_claims),
             *(_metric(m, kind_of(m)) for m in others),
         ],
+        "colours": _colours(table, points),
         "measured": {
             m: cells for m, cells in measured.items() if m in {*read_by_claims, *others, *(g.name for g in gains)}
         },
@@ -121,9 +122,9 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
     }
 
 
-ASKED = "what the claims read"
+ASKED, GOODPUT = "what the claims read", "goodput and shares"
 _KINDS = {
-    "goodput and shares": r"goodput|share|written|jain|utilisation",
+    GOODPUT: r"goodput|share|written|jain|utilisation",
     "queue and RTT": r"queue|occupancy|rtt_ms_mean",
     "loss and marks": r"loss|drops|retrans|ecn",
     "BBR's states and estimates": r"bbr_|startup_s|up_|down_s|cruise_|between_",
@@ -147,11 +148,23 @@ def _metric(name: str, kind: str) -> dict[str, Any]:
     }
 
 
-def _gain_metric(gain: Gain, figure: str) -> dict[str, Any]:
-    label = (
-        f"{METRICS[gain.metric].label}: {words_of_case(gain.over, figure)} over {words_of_case(gain.under, figure)} (%)"
-    )
-    return {"name": gain.name, "label": label, "kind": ASKED, "run": gain.metric in RUN, "gain": True}
+def _gain_metric(gain: Gain, figure: Figure) -> dict[str, Any]:
+    """A gain, with ``sides``: of less than 0 and of more, whose side it is on: name and colour of the one that does better."""
+    over, under = (words_of_case(case, figure.id) for case in (gain.over, gain.under))
+    colours = {str(p.values.get("case")): colour_of_cca(p.scenario.flows[0].cca) for p in figure.points}
+    sides = [[under, colours[gain.under]], [over, colours[gain.over]]]
+    if kind_of(gain.metric) != GOODPUT:  # less is better: of queues, losses and times
+        sides.reverse()
+    label = f"{METRICS[gain.metric].label}: {over} over {under} (%)"
+    return {
+        "name": gain.name,
+        "label": label,
+        "kind": ASKED,
+        "run": gain.metric in RUN,
+        "gain": True,
+        "sides": sides,
+        "most": None,
+    }
 
 
 def _tells(cells: Mapping[str, list[Any]]) -> bool:
@@ -232,18 +245,25 @@ def _groups(table: pd.DataFrame) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = []
     for group, rows in table.groupby("group"):
         ccas = sorted(set(rows["cca"]))
-        one = len(ccas) == 1
-        groups.append({
-            "group": str(group),
-            "label": _name_of(ccas) if len(ccas) <= _LISTED else f"flow group {int(str(group)) + 1}",
-            "colour": colour_of_cca(ccas[0]) if one else None,
-        })  # fmt: skip
+        label = _name_of(ccas) if len(ccas) <= _LISTED else f"flow group {int(str(group)) + 1}"
+        groups.append({"group": str(group), "label": label})
     labels = [g["label"] for g in groups]
     for g in groups:
         if labels.count(g["label"]) > 1:
             g["label"] += f" (group {int(g['group']) + 1})"
-            g["colour"] = None
     return groups
+
+
+def _colours(table: pd.DataFrame, points: list[Point]) -> dict[str, list[str | None]]:
+    """{group: the colour of its algorithm at each point}; of the run None where its groups are of several algorithms."""
+    at = table.drop_duplicates(["point", "group"])
+    colours = {
+        str(group): [None if (cca := of.get(p.label)) is None else colour_of_cca(str(cca)) for p in points]
+        for group, rows in at.groupby("group")
+        for of in [rows.set_index("point")["cca"]]
+    }
+    of_run = [{c for of_group in colours.values() if (c := of_group[i])} for i in range(len(points))]
+    return colours | {WHOLE_RUN: [next(iter(found)) if len(found) == 1 else None for found in of_run]}
 
 
 def _measured(table: pd.DataFrame, points: list[Point]) -> dict[str, dict[str, list[Any]]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bbrlab.results.algorithms import colour_of_cca, label_of_cca
+from bbrlab.results.algorithms import OTHER_COLOURS, QUEUE_COLOUR, QUIET, colour_of_cca, label_of_cca
 from bbrlab.results.curves import DISTRIBUTION, SEED, TIME, Choice, choices, curves_of_figure, file_of, read_curves
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.series import series_of
@@ -20,8 +20,6 @@ from bbrlab_apps.site.case_words import words_of_case
 from bbrlab_apps.site.charts import label_of_trait, named
 from bbrlab_apps.site.html import number
 
-FURTHER = ("#000000", "#E69F00", "#7F7F7F", "#CC79A7")  # colours of lines whose algorithm another line has
-QUEUE_COLOUR, FULL_COLOUR = "#7F7F7F", "#D55E00"
 FULL_MOST = 4  # times the longest queue: above that the line of the full buffer is left out
 TIME_AXIS, FRACTION = "virtual time (s)", "fraction of the samples"
 
@@ -55,7 +53,7 @@ class Curves:
     @property
     def words(self) -> str:
         """Which runs these are, in a sentence."""
-        return f"Single runs, seed {SEED}, scale {self.scale}; which of them is a rule: {self.choice.because}."
+        return f"Single runs, seed {SEED}, scale {self.scale}, chosen by a rule and not by their looks: {self.choice.because}."
 
     @property
     def points(self) -> list[Point]:
@@ -196,7 +194,7 @@ def _tell_apart(lines: list[Line]) -> None:
     used: list[str] = []
     for line in lines:
         if line["colour"] in used:
-            line["colour"] = next((colour for colour in FURTHER if colour not in used), line["colour"])
+            line["colour"] = next((colour for colour in OTHER_COLOURS if colour not in used), line["colour"])
         used.append(line["colour"])
 
 
@@ -212,7 +210,7 @@ def _full_buffer(point: Point, lines: list[Line], in_rtts: bool) -> list[Line]:
     return [
         {
             "name": "full buffer",
-            "colour": FULL_COLOUR,
+            "colour": QUIET,
             "dash": "dash",
             "x": times.tolist(),
             "y": [_cell(v) for v in full],
@@ -229,4 +227,4 @@ def _sum(lines: list[Line]) -> list[Line]:
     if len(lines) < 2 or not all(set(values) <= set(by_time[0]) for values in by_time[1:]):
         return []
     total = [_cell(sum(values.get(time, 0.0) for values in by_time)) for time in times]
-    return [{"name": "their sum", "colour": QUEUE_COLOUR, "dash": "dash", "x": times, "y": total}]
+    return [{"name": "their sum", "colour": QUIET, "dash": "dash", "x": times, "y": total}]

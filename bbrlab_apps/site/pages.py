@@ -23,7 +23,7 @@ from bbrlab_apps.site.model_accuracy import accuracy_table, distance_words, dist
 from bbrlab_apps.site.setting import setting_of
 from bbrlab_apps.site.statement_view import statement_line, statement_view, worst_first
 from bbrlab_apps.site.studies import QUESTIONS, studies_of, study_of, sweeps
-from bbrlab_apps.site.who_wins import who_wins
+from bbrlab_apps.site.who_wins import sides_of, who_wins
 
 CARDS = (
     ("papers/index", "Papers", "Every statement, one by one: what the paper says, what was measured, what the models say, the verdict."),
@@ -45,7 +45,8 @@ def front_page(
     return render(
         "front.md",
         replaced=replacement(),
-        wins=who_wins(findings),
+        wins=(wins := who_wins(findings)),
+        sides=sides_of(wins),
         outcome=outcome_words(of_papers) + distance_words(near),
         without_noise=noise_words(findings.every, findings.claims, findings.without_noise),
         later=int((of_papers["verdict"].isin(DECIDED) & (of_papers["chosen_after"] != "")).sum()),
@@ -137,12 +138,21 @@ def _drawn(findings: Findings, figure: Figure) -> dict[str, Any]:
 
 
 def _chart(findings: Findings, figure: Figure) -> dict[str, Any]:
-    """A figure's chart and its numbers, for the macro ``chart``."""
+    """A figure's chart and its numbers, for the macro ``chart``; and whether a number is swept: else its runs are told first."""
     drawn = shown_chart(findings, figure.id)
     anchor = slug(f"chart-{figure.id}")
     heads, rows = table_of(drawn)
     data = embedded(drawn, f"{anchor}-data")
-    return {"id": figure.id, "title": drawn["title"], "anchor": anchor, "heads": heads, "rows": rows, "data": data}
+    swept = any(len(key["values"]) > 1 and not isinstance(key["values"][0], str) for key in drawn["keys"])
+    return {
+        "id": figure.id,
+        "title": drawn["title"],
+        "anchor": anchor,
+        "heads": heads,
+        "rows": rows,
+        "data": data,
+        "swept": swept,
+    }
 
 
 def _facts(findings: Findings, figure: Figure) -> dict[str, Any]:

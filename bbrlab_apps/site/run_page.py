@@ -26,7 +26,7 @@ from bbrlab.measure.phases import phases
 from bbrlab.measure.sample_schema import IN_FLIGHT, of_link
 from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.summary import Summary, path_words
-from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
+from bbrlab.results.algorithms import QUEUE_COLOUR, QUIET, colour_of_cca, colour_of_link, label_of_cca
 from bbrlab.results.curves import thinned
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.run_manifest import RunManifest, RunScenario
@@ -322,7 +322,7 @@ def _panels(
 def _names_of_queues(network: Network) -> dict[int, dict[str, str]]:
     """{bottleneck, -1 and down: name and colour of its curve}."""
     if network.links is None:
-        return {-1: {"name": "queue", "colour": "#7F7F7F"}}
+        return {-1: {"name": "queue", "colour": QUEUE_COLOUR}}
     return {-1 - i: {"name": f"link {i}", "colour": colour_of_link(i)} for i in range(len(network.links))}
 
 
@@ -332,7 +332,7 @@ def _full_buffers(summary: Summary, network: Network, ends: tuple[float, float])
     for link in network.bottlenecks:
         size = link.buffer_bytes if network.links else float(summary["bottleneck"]["buffer_bytes"])
         delay = buffer_full_ms(before(link, summary["virtual_s"]), *ends, size)
-        line = _line({"name": "buffer full", "colour": "#D55E00", "dash": "dash"}, *delay)
+        line = _line({"name": "full buffer", "colour": QUIET, "dash": "dash"}, *delay)
         full[str(line)] = line
     return list(full.values())
 
@@ -341,7 +341,7 @@ def _equal_share(flows: pd.DataFrame, rate: Rate) -> dict[str, Any]:
     """What an equal share of the bottleneck is."""
     there = flows.groupby("time_s")["flow"].nunique()
     times = there.index.to_numpy(dtype=float)
-    look = {"name": "an equal share of the link", "colour": "#7F7F7F", "dash": "dash"}
+    look = {"name": "an equal share of the link", "colour": QUIET, "dash": "dash"}
     return _line(look, times, rates_at(rate, times) / there.to_numpy())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithms import colour_of_cca, label_of_cca, tinted
 from bbrlab.results.figures import Figure, has_panel
 from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings
@@ -14,8 +14,9 @@ from bbrlab_apps.site.charts import MODELLED, shown_chart
 from bbrlab_apps.site.html import number
 
 _BUFFER = "network.buffer.bdp"
-# From the loss-based flow's side (green) to BBR's (purple), with steps of lightness; equal: white.
-_COLOURS = ("#1b7837", "#5aae61", "#a6dba0", "#f7f7f7", "#d4bfe0", "#9970ab", "#762a83")
+# From the loss-based flow's side to BBR's: how much there is of the winner's colour; none: white, even.
+_STRENGTHS = (1, 0.6, 0.3, 0, 0.3, 0.6, 1)
+_EVEN = len(_STRENGTHS) // 2
 
 Cell = dict[str, Any]
 
@@ -24,8 +25,9 @@ def who_wins(findings: Findings) -> list[dict[str, Any]]:
     """A table against each loss-based algorithm.
 
     Returns:
-        For each its ``name``, ``setting``, ``buffers`` (BDP), and ``rows``: of a BBR's ``name``, its ``figure`` and a cell for each buffer
-        (``here`` and ``published``: BBR's percentage of the link; ``look``; None: not run), and ``words``: where it wins.
+        For each its ``name``, ``colour``, ``setting``, ``buffers`` (BDP), and ``rows``: of a BBR's ``name``, ``colour``, ``figure`` and a
+        cell for each buffer (``here`` and ``published``: BBR's percentage of the link; ``look``: in the winner's colour; None: not
+        run), and ``words``: where it wins.
     """
     tables: dict[str, dict[str, Figure]] = {}
     for _, figure in sorted(findings.figures.items()):
@@ -35,18 +37,24 @@ def who_wins(findings: Findings) -> list[dict[str, Any]]:
     return [_against(findings, other, figures) for other, figures in tables.items()]
 
 
+def sides_of(tables: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Name and colour of each algorithm of these tables."""
+    both = [side for table in tables for side in (*table["rows"], table)]
+    return [{"name": name, "colour": colour} for name, colour in dict.fromkeys((s["name"], s["colour"]) for s in both)]
+
+
 def _against(findings: Findings, other: str, figures: dict[str, Figure]) -> dict[str, Any]:
     buffers = sorted({p.values[_BUFFER] for figure in figures.values() for p in _alone(figure)})
     rows = []
     for bbr, figure in figures.items():
         cells = _cells(findings, figure)
         rows.append({
-            "name": label_of_cca(bbr), "figure": figure.id, "cells": [cells.get(buffer) for buffer in buffers],
+            "name": label_of_cca(bbr), "colour": colour_of_cca(bbr), "figure": figure.id, "cells": [cells.get(buffer) for buffer in buffers],
             "words": f"{label_of_cca(bbr)} {where_it_wins([cells[b] for b in buffers if b in cells])}",
         })  # fmt: skip
     network = next(iter(figures.values())).scenario.network
     return {
-        "name": label_of_cca(other), "setting": f"{number(network.rate_mbit)} Mbit/s, {number(network.mean_rtt_ms)} ms",
+        "name": label_of_cca(other), "colour": colour_of_cca(other), "setting": f"{number(network.rate_mbit)} Mbit/s, {number(network.mean_rtt_ms)} ms",
         "buffers": [number(b) for b in buffers], "rows": [row for row in rows if any(row["cells"])],
     }  # fmt: skip
 
@@ -60,6 +68,7 @@ def _cells(findings: Findings, figure: Figure) -> dict[float, Cell]:
     chart = shown_chart(findings, figure.id)
     places = {point["label"]: i for i, point in enumerate(chart["points"])}
     here, published = chart["measured"].get(MODELLED, {}), chart["expected"].get(MODELLED, {})
+    bbr, other = (colour_of_cca(flow.cca) for flow in figure.scenario.flows)
     by_place: dict[float, Cell] = {}
     for point in _alone(figure):
         at = places.get(point.label)
@@ -68,18 +77,19 @@ def _cells(findings: Findings, figure: Figure) -> dict[float, Cell]:
         both = [cells[at] for group in ("0", "1") if (cells := here.get(group)) and cells[at]]
         if len(both) == 2:
             first, second = (cell[0] for cell in both)
+            level = min(int(first / (first + second) * len(_STRENGTHS)), len(_STRENGTHS) - 1)
+            colour = tinted(bbr if level > _EVEN else other, _STRENGTHS[level])
             goal = published["0"][at] if "0" in published else None
             by_place[point.values[_BUFFER]] = {
                 "buffer": number(point.values[_BUFFER]), "here": round(100 * first), "published": None if goal is None else round(100 * goal[0]),
-                "level": (level := min(int(first / (first + second) * len(_COLOURS)), len(_COLOURS) - 1)), "look": Look("", "", "", _COLOURS[level], ""),
+                "level": level, "look": Look("", "", "", colour, ""),
             }  # fmt: skip
     return by_place
 
 
 def where_it_wins(cells: list[Cell]) -> str:
     """At which buffers BBR wins, is even or loses: in the order of buffers where that is short, else each outcome with its buffers."""
-    even = len(_COLOURS) // 2
-    outcomes = ["wins" if c["level"] > even else "loses" if c["level"] < even else "is even" for c in cells]
+    outcomes = ["wins" if c["level"] > _EVEN else "loses" if c["level"] < _EVEN else "is even" for c in cells]
     runs = [list(of) for _, of in groupby(range(len(cells)), key=lambda i: outcomes[i])]
     if len(runs) == 1:
         return f"{outcomes[0]} at every buffer"

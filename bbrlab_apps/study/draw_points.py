@@ -29,6 +29,7 @@ from bbrlab.results.tables import CONDITIONS, point_means
 from bbrlab.show.plots.style import (
     LETTER,
     MARKERS,
+    bounds_of,
     in_order,
     interval_bars,
     is_number,
@@ -360,7 +361,7 @@ def _line(
             else min(DODGE[0] * (len(lines) - 1), DODGE[1]) * (i / (len(lines) - 1) - 0.5)
         )
         at = points[x] if numbers else [values.index(v) + shift for v in points[x]]
-        drawn = axes.errorbar(at, points["mean"], yerr=interval_bars(choice.y, points), ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
+        drawn = axes.errorbar(at, points["mean"], yerr=interval_bars(points, *bounds_of(choice.y)), ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
                               label=None if name is None else _value(name), **looks[name])  # fmt: skip
         artists = [
             *drawn.get_children(),

@@ -518,7 +518,7 @@ def test_curve_beside_a_panel(tmp_path):
     out = tmp_path / "models" / figure.id / first.label / "burst.parquet"
     out.parent.mkdir(parents=True)
     pd.DataFrame({"share_of_capacity": [0.4], "share_sd": [0.02]}).to_parquet(out)
-    panel = with_burst(Panel(figure.id, "Fig. 5a", table, False), figure, tmp_path)
+    panel = with_burst(Panel(figure.id, "Fig. 5a", table, "bbr3", False), figure, tmp_path)
     assert panel.points["burst"].tolist()[0] == 0.4 and panel.points["burst"].isna().sum() == len(keys) - 1
     lines = {line.get_label() for axes in three_models(panel).axes for line in axes.lines}
     assert "burst" in lines

@@ -8,6 +8,7 @@ import pytest
 
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.select import full_figures
+from bbrlab.results.algorithms import COLOURS
 from bbrlab.results.figures import figures_at
 from bbrlab_apps.site.case_words import words_of_case
 from bbrlab_apps.site.charts import ASKED, chart_of, kind_of, table_of
@@ -28,6 +29,7 @@ def test_a_grid_of_two_algorithms_begins_with_the_gain_here_beside_the_published
     found = chart("cao2019/fig5", lambda point, seed: 3.0 if point.values["case"] == "bbr1" else 2.0, tmp_path)
     first = found["metrics"][0]
     assert first["gain"] and first["label"] == "goodput: BBRv1 over CUBIC (%)"
+    assert first["sides"] == [["CUBIC", COLOURS["cubic"]], ["BBRv1", COLOURS["bbr1"]]]
     cells, goals = found["measured"][first["name"]]["0"], found["expected"][first["name"]]["0"]
     case = [key["name"] for key in found["keys"]].index("case")
     of_bbr = [i for i, p in enumerate(found["points"]) if found["keys"][case]["values"][p["at"][case]] == "bbr1"]
@@ -41,6 +43,22 @@ def test_a_grid_of_two_algorithms_begins_with_the_gain_here_beside_the_published
         if re.search(r"rate_mbit=100\b.*buffer.bytes=100000\b", label) and "rtt_ms=5," in label
     ]
     assert low == -12
+
+
+def test_a_gain_is_on_the_side_of_the_algorithm_that_does_better(tmp_path):
+    """Who needs less time does better."""
+    first = chart("cao2019/fig6", lambda point, seed: 1.0, tmp_path)["metrics"][0]
+    assert first["label"] == "completion time: BBRv1 over CUBIC (%)"
+    assert [name for name, _ in first["sides"]] == ["BBRv1", "CUBIC"]
+
+
+def test_a_chart_has_the_colour_of_each_algorithm_and_the_end_of_each_scale(tmp_path):
+    found = chart("bless2025/fig4", lambda point, seed: 1.0, tmp_path)
+    assert found["colours"]["0"] == found["colours"]["run"] == [COLOURS["bbr1"], COLOURS["bbr3"]]
+    most = {m["name"]: m["most"] for m in found["metrics"]}
+    assert most["utilisation"] == 1 and most["queue_ms_mean"] is None
+    both = chart("sarpkaya2025/fig2a", lambda point, seed: 0.5, tmp_path)["colours"]
+    assert set(both["1"]) == {COLOURS["cubic"]} and set(both["run"]) == {None}, "a run of two algorithms is of neither"
 
 
 def test_a_ratio_of_single_points_is_no_gain():

@@ -16,6 +16,7 @@ from bbrlab.claims.select import full_figures
 from bbrlab.publish import differences
 from bbrlab.publish.expected_runs import ShippedResults
 from bbrlab.results import curves
+from bbrlab.results.algorithms import OTHER_COLOURS, colour_of_cca
 from bbrlab.results.curves import POINTS, choices, curves_of_figure, curves_of_point, file_of, thinned
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import ShownResults
@@ -123,7 +124,7 @@ def test_lines_of_one_algorithm_have_names_and_colours_of_their_own(tmp_path):
     assert [picture.title for picture in pictures] == ["base RTT of group 1 20 ms", "base RTT of group 1 100 ms"]
     lines = pictures[0].panels[0]["lines"]
     assert [line["name"] for line in lines] == ["BBRv1, RTT 20 ms", "BBRv1, RTT 200 ms"]
-    assert lines[0]["colour"] != lines[1]["colour"]
+    assert lines[0]["colour"] == colour_of_cca("bbr1") and lines[1]["colour"] in OTHER_COLOURS
 
 
 def test_a_queue_has_its_full_buffer_and_another_unit_where_the_paper_has(tmp_path):

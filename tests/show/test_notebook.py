@@ -93,7 +93,7 @@ def test_a_panel_in_words():
         {"buffer_bdp": [1, 32], "bbr_flows": [1, 1], "measured": [0.8, 0.5], "ci95": [0.01, 0.02], "runs": [3, 3],
          "published": [0.79, 0.4], "ware": [0.9, 0.44], "residual": [0.01, 0.1]}
     )  # fmt: skip
-    said = in_words(Panel("sarpkaya2025/fig2a", "Fig. 2a", points, False))
+    said = in_words(Panel("sarpkaya2025/fig2a", "Fig. 2a", points, "bbr1", False))
     assert "1 of 2 points are within 0.05" in said
     assert "+0.100 at 1 BBR flows and 32 BDP (published 0.400, measured 0.500 ± 0.020)" in said
     assert "The Ware model is nearest at 32 BDP (-0.060 on average)" in said

@@ -131,7 +131,7 @@ def test_what_a_verdict_lacks_is_said(changes, said):
 
 
 def panel(**columns: list[float]) -> Panel:
-    return Panel("sarpkaya2025/fig2a", "Fig. 2a", pd.DataFrame(columns), scaled=False)
+    return Panel("sarpkaya2025/fig2a", "Fig. 2a", pd.DataFrame(columns), "bbr1", scaled=False)
 
 
 def test_errors_of_the_ware_model_by_hand():

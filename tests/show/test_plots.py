@@ -6,9 +6,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 
+from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS
 from bbrlab.show.panel import Panel
-from bbrlab.show.plots.style import in_order, line_looks, log2_axis, multiples, plain, short_number, with_room
+from bbrlab.show.plots.style import (
+    MODEL_STYLES,
+    in_order,
+    line_looks,
+    log2_axis,
+    multiples,
+    plain,
+    short_number,
+    with_room,
+)
 from studies.figure_plots import curves, heat_maps
 from studies.share_plots import against_published
 
@@ -39,6 +50,9 @@ def test_no_two_lines_look_the_same():
     looks = line_looks([f"line {i}" for i in range(25)])
     assert len({(*look["color"], look["marker"]) for look in looks.values()}) == 25
     assert {look["marker"] for look in line_looks(["bbr1", "cubic"]).values()} == {"."}
+    some = line_looks(["bbr1", "bbr1-1.25", 16])
+    assert some["bbr1"]["color"] == COLOURS["bbr1"]
+    assert {some[name]["color"] for name in ("bbr1-1.25", 16)} <= set(OTHER_COLOURS), "of no algorithm"
 
 
 def test_numbers_at_a_logarithmic_axis_do_not_run_into_each_other():
@@ -71,10 +85,52 @@ def test_panels_and_lines_of_counts_say_what_they_count():
     assert plain(np.int64(4)) == plain(4.0) == "4"
 
 
+def seeds_of(y, values, **columns):
+    """A figure's table of one group: ``values`` of a metric at x of 1, 2 ..., a pair of seeds each."""
+    rows = [{"x": x, "seed": seed, y: value, "group": 0, "cca": "bbr3", "ok": True, "figure": "a/b"} | columns
+            for x, pair in enumerate(values, 1) for seed, value in enumerate(pair)]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_no_interval_goes_beyond_the_whole():
+    for y, of_whole in (("share_of_capacity", None), ("utilisation", None), ("part", True)):
+        figure = curves(seeds_of(y, [(0.8, 1.0), (0.1, 0.12)]), "x", y, of_whole=of_whole)
+        (axes,) = figure.axes
+        ends = [y for bar in axes.collections for segment in bar.get_segments() for _, y in segment]
+        assert max(ends) == 1 and axes.get_ylim() == (0, 1.02), y
+    (axes,) = curves(seeds_of("slowdown_mean", [(0.8, 1.0)]), "x", "slowdown_mean").figure.axes
+    assert axes.get_ylim()[1] > 1.2, "which is no part of anything"
+
+
+def test_a_line_alone_has_its_algorithms_colour_and_a_model_its_dashes():
+    table = seeds_of("share_of_capacity", [(0.5, 0.6), (0.5, 0.6)])
+    model = pd.DataFrame({"x": [1, 2], "share_of_capacity": [0.4, 0.5]})
+    (axes,) = curves(table, "x", "share_of_capacity", models={"fluid": model}).axes
+    assert {line.get_color() for line in axes.lines} == {COLOURS["bbr3"]}
+    assert MODEL_STYLES["fluid"] in {line.get_linestyle() for line in axes.lines}
+
+
+def test_counts_along_an_axis_have_no_ticks_between_them():
+    (axes,) = curves(seeds_of("goodput_mbit", [(1, 2)] * 4), "x", "goodput_mbit", log_x=False).axes
+    assert all(float(tick).is_integer() for tick in axes.get_xticks())
+
+
+def test_a_map_of_two_algorithms_has_their_colours_and_one_of_differences_grey():
+    cells = pd.DataFrame({"x": [1, 2, 3], "y": 1, "v": [-9.0, 0.0, 9.0]})
+    for sides in (("cubic", "bbr1"), None):
+        figure = heat_maps({"a": cells}, "x", "y", "v", span=9, sides=sides)
+        figure.canvas.draw()
+        first, middle, last = (to_hex(colour).upper() for colour in figure.axes[0].collections[0].get_facecolors())
+        assert middle in ("#FFFFFF", "#FEFEFF")
+        assert (first, last) == (COLOURS["cubic"], COLOURS["bbr1"]) if sides else first == last
+        assert [text.get_text() for text in figure.axes[0].texts] == ["-9", "+0", "+9"]
+        assert len(figure.legends) == bool(sides), "a key of the colours"
+
+
 def test_every_panel_is_beside_the_published_values():
     """There were seven marks, and of nine panels two were in no picture."""
     points = pd.DataFrame({"published": [0.2, 0.6], "measured": [0.25, 0.6], "residual": [0.05, 0.0]})
-    panels = [Panel(f"p/fig{n}", f"Fig. {n}", points, scaled=False) for n in range(9)]
+    panels = [Panel(f"p/fig{n}", f"Fig. {n}", points, "bbr1", scaled=False) for n in range(9)]
     figure = against_published(panels)
     names = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     assert [name.split(" (")[0] for name in names[1:]] == [panel.title for panel in panels]

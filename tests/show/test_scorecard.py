@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import OWN, judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statement_verdict import statement_frame
+from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import (
@@ -120,6 +121,15 @@ def test_nobody_takes_one_verdict_for_another(vision):
     seen = {name: lab(MACHADO[vision] @ linear(LOOKS[name].colour)) for name in STEPS}
     for one, other in combinations(STEPS, 2):
         assert np.linalg.norm(seen[one] - seen[other]) > 15, (one, other)
+
+
+def test_a_colour_has_one_meaning():
+    """Algorithms, what is no algorithm, and verdicts: whoever sees all colours takes none for one of another kind."""
+    kinds = [COLOURS.values(), OTHER_COLOURS, {LOOKS[name].colour for name in STEPS}]
+    for one, other in combinations(kinds, 2):
+        for a, b in product(one, other):
+            assert np.linalg.norm(lab(linear(a)) - lab(linear(b))) > 15, (a, b)
+    assert f"--bb-lines: {' '.join(OTHER_COLOURS)};" in colours_css(), "the site's charts have the same"
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from bbrlab.claims.statement_verdict import statement_frame
 from bbrlab.cli.app import overrides_of
 from bbrlab.cli.commands import app
 from bbrlab.measure.summary import FlowEntry
+from bbrlab.results.algorithms import colour_of_cca
 from bbrlab.results.figures import figures_at
 from bbrlab.results.run_folder import find_run
 from bbrlab.results.shipped import ShownResults
@@ -234,10 +235,16 @@ def judged(verdicts: dict[str, tuple[str, float]]) -> Findings:
     )
 
 
-def test_the_front_begins_with_who_wins_here_beside_the_paper(site):
-    """A cell for each buffer, BBR's percentage large and the published one small."""
+def test_the_front_begins_with_what_reproduces(site):
     text = (site / "index.html").read_text(encoding="utf-8")
-    assert text.index("Who wins") < text.index("Do the papers reproduce?")
+    assert text.index("Do the papers reproduce?") < text.index('class="bb-legend"') < text.index("Who wins")
+
+
+def test_the_front_tells_who_wins_here_beside_the_paper(site):
+    """A cell for each buffer, BBR's percentage large and the published one small, in the winner's colour, with a key of colours."""
+    text = (site / "index.html").read_text(encoding="utf-8")
+    used = {colour_of_cca(cca) for cca in ("bbr1", "cubic")}
+    assert set(re.findall(r'class="bb-key"><i style="background:(#\w+)"', text)) == used
     matrix = text[text.index("bb-matrix") :].partition("</table>")[0]
     assert re.findall(r'<th scope="col">([^<]*)</th>', matrix) == ["buffer (BDP)", "1", "4"]
     (published,) = [c.expect.value for s in all_statements() for c in s.claims if c.id == "SA-2a-N1-X1"]

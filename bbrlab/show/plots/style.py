@@ -1,7 +1,8 @@
-"""The look of all figures: axes, grids of small multiples, colours of models and of published values (of algorithms: results/algorithms.py)."""
+"""The look of all figures: axes, grids of small multiples, models and published values (colours: results/algorithms.py)."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from numbers import Real
@@ -17,10 +18,15 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from bbrlab.base.arrays import Array
 from bbrlab.measure.schema import METRICS
-from bbrlab.results.algorithms import COLOURS
+from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS
 
-# Colour-blind safe (Okabe, Ito 2008); one colour for one thing in every figure.
-MEASURED, PUBLISHED, WARE = "#0072B2", "#000000", "#D55E00"
+# A colour is an algorithm's or nothing's: what stands beside a measurement has another mark or dashes.
+PUBLISHED = "#000000"  # hollow circles
+MODEL_STYLES = {
+    "Ware": "--",
+    "fluid": ":",
+    "burst": "-.",
+}  # as in the site's charts (site.js); a model has its measurement's colour
 MARKERS = ".^Dsv"  # the first one, and those for more lines than a palette has colours
 COLUMNS = 3
 LETTER = 0.085  # inches of a letter at an axis
@@ -94,12 +100,15 @@ def multiples(count: int) -> tuple[Figure, Any]:
     return figure, grid
 
 
-def interval_bars(metric: str, means: pd.DataFrame) -> Array:
-    """How far the 95 % intervals of means reach down and up, cut off at what a metric can be; shape (2, means)."""
+def bounds_of(metric: str) -> tuple[float, float]:
+    """The least and the largest value that a metric can have; of what is no metric there are none."""
+    return (0.0, METRICS[metric].most) if metric in METRICS else (-math.inf, math.inf)
+
+
+def interval_bars(means: pd.DataFrame, least: float, most: float) -> Array:
+    """How far the 95 % intervals of means reach down and up, cut off at what can be; shape (2, means)."""
     mean, half = means["mean"].to_numpy(), means["ci95"].to_numpy()
-    if metric not in METRICS:
-        return np.array([half, half])
-    return np.array([np.minimum(half, mean), np.minimum(half, np.maximum(METRICS[metric].most - mean, 0))])
+    return np.array([np.minimum(half, np.maximum(mean - least, 0)), np.minimum(half, np.maximum(most - mean, 0))])
 
 
 def is_number(value: Any) -> bool:
@@ -125,13 +134,15 @@ def in_order(names: Iterable[Any]) -> list[Any]:
 
 
 def line_looks(lines: list[Any]) -> dict[Any, dict[str, Any]]:
-    """{line: its colour and marker}: the CCAs' colours if every line is named by one, else a palette's; no two lines look the same."""
-    if all(str(name) in COLOURS for name in lines):
-        return {name: {"color": COLOURS[str(name)], "marker": MARKERS[0]} for name in lines}
-    palette = sns.color_palette("colorblind")
-    return {
-        name: {"color": palette[i % len(palette)], "marker": MARKERS[i // len(palette) % len(MARKERS)]}
-        for i, name in enumerate(lines)
+    """{line: its colour and marker}: the CCAs' colours of lines that are named by one, else colours of no CCA; no two lines look the same."""
+    others = [name for name in lines if str(name) not in COLOURS]
+    looks = {name: {"color": COLOURS[str(name)], "marker": MARKERS[0]} for name in lines if str(name) in COLOURS}
+    return looks | {
+        name: {
+            "color": OTHER_COLOURS[i % len(OTHER_COLOURS)],
+            "marker": MARKERS[i // len(OTHER_COLOURS) % len(MARKERS)],
+        }
+        for i, name in enumerate(others)
     }
 
 

@@ -1,16 +1,23 @@
 // Charts that a reader hovers, zooms and filters, and lists of statements that are searched. Reads what the page embeds; loads nothing.
 "use strict";
 (() => {
-  const LINES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F", "#A6761D", "#1B9E77"];
   const MARKS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star", "cross"];
   const MODELS = { ware: "Ware, steady state", fluid: "fluid, as long as the runs", burst: "burst" };
   const MODEL_DASHES = { ware: "dash", fluid: "dot", burst: "dashdot" };
   const SHARE = "share_of_capacity";
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const dark = () => document.documentElement.dataset.theme === "dark";
-  const brighter = { "#0072B2": "#4DA8E0", "#D55E00": "#FF8A3D", "#009E73": "#2FC79A", "#000000": "#FFFFFF", "#666666": "#AAAAAA", "#7F7F7F": "#B0B0B0" };
-  const faded = (colour) => `rgba(${[1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16)).join(",")},${dark() ? 0.35 : 0.22})`;
-  const seen = (colour) => (dark() && brighter[colour]) || colour;
+  // Of lines that are of no algorithm (verdicts.css has them from Python).
+  const lineColour = (n) => { const all = style("--bb-lines").split(" "); return seen(all[n % all.length]); };
+  const channels = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+  const faded = (colour) => `rgba(${channels(colour).join(",")},${dark() ? 0.35 : 0.22})`;
+  const luminance = (parts) => parts.map((c) => (c / 255) ** 2.2).reduce((sum, c, i) => sum + [0.2126, 0.7152, 0.0722][i] * c, 0);
+  // A colour as it is drawn: on a dark page one that is too dark for it (less than 3 to 1, WCAG 2) is thinned with white.
+  function seen(colour) {
+    let parts = channels(colour);
+    while (dark() && luminance(parts) < 0.14) parts = parts.map((c) => Math.round(c + (255 - c) * 0.15));
+    return `#${parts.map((c) => c.toString(16).padStart(2, "0")).join("")}`;
+  }
   const text = (value, digits = 6) => (typeof value === "number" ? String(Number(value.toPrecision(digits))) : String(value));
   // What a claim expects: its value, else its bounds.
   const goalWords = (goal, digits) => (goal[0] === null ? `${text(goal[1], digits)} to ${text(goal[2], digits)}` : text(goal[0], digits));
@@ -93,7 +100,8 @@
     const byLength = [...swept].sort((a, b) => data.keys[b].values.length - data.keys[a].values.length);
     const curvesOver = (x) => data.keys.filter((_, i) => i !== x).reduce((n, k) => n * k.values.length, 1);
     const state = { metric: data.metrics[0].name, x: byLength[0] ?? (data.keys.length ? 0 : -1), group: "", only: {}, kind: "lines" };
-    const mapped = byLength.slice(0, 2).sort((a, b) => a - b);
+    const listed = data.keys.map((key, i) => i).filter((i) => data.keys[i].name !== "case");
+    const mapped = (byLength.length > 1 ? byLength : listed).slice(0, 2).sort((a, b) => a - b);
     const canMap = mapped.length === 2 && mapped.every((i) => data.keys[i].values.length > 2);
     if (canMap && curvesOver(state.x) > 12) state.kind = "map";
     if (data.groups.length > 1 && curvesOver(state.x) > MOST_CURVES) state.group = data.groups[0].group;
@@ -190,19 +198,22 @@
         hover[point.at[j]][point.at[i]] = `here ${text(cell[0], 3)}${cell[1] ? " ± " + text(cell[1], 2) : ""}, ${cell[2]} seed${cell[2] === 1 ? "" : "s"}${goal ? `<br>published ${text(goal[0], 3)}` : ""}`;
       });
       const values = z.flat().filter((v) => v !== null), published = goals.some((g, at) => g && g[0] !== null && places.includes(at));
-      // Purple: more than the other; green: less. A gain of a hundred percent and more has one colour.
+      // In the colour of the algorithm that does better. A gain of a hundred percent and more has one colour.
       const colours = metric.gain
-        ? { zmin: -100, zmax: 100, colorscale: [[0, "#1b7837"], [0.25, "#a6dba0"], [0.5, "#f7f7f7"], [0.75, "#c2a5cf"], [1, "#762a83"]] }
-        : { zmin: Math.min(...values), zmax: Math.max(...values), colorscale: "Cividis" };
+        ? { zmin: -100, zmax: 100, colorscale: [[0, metric.sides[0][1]], [0.5, "#ffffff"], [1, metric.sides[1][1]]] }
+        : { zmin: Math.min(...values), zmax: Math.max(...values), colorscale: [[0, "#ffffff"], [1, "#404040"]] };
+      const key = (metric.sides || []).map(([name, colour]) => ({ type: "scatter", mode: "markers", name: `${plain(name)} does better`, x: [null], y: [null], marker: { color: colour, symbol: "square", size: 12 } }));
       const trace = { type: "heatmap", x: x.words.map(plain), y: y.words.map(plain), z, text: words, texttemplate: "%{text}", textfont: { size: place.clientWidth < 480 ? 10 : 13 }, customdata: hover, xgap: 2, ygap: 2, hoverongaps: false,
         hovertemplate: `${plain(x.label)} %{x}, ${plain(y.label)} %{y}<br>%{customdata}<extra></extra>`, showscale: !metric.gain, colorbar: { thickness: 12 }, ...colours };
       const shown = layout(plain(x.label), plain(y.label), { type: "category" });
       shown.yaxis = { ...shown.yaxis, type: "category", rangemode: "normal" };
       shown.hovermode = "closest";
-      shown.height = 130 + Math.max(34, Math.min(44, 420 / y.values.length)) * y.values.length;
+      const rows = Math.max(34, Math.min(44, 420 / y.values.length)) * y.values.length;
+      shown.height = 130 + rows + (metric.gain ? 40 : 0);
+      if (metric.gain) { shown.margin.b = 84; shown.legend.y = -70 / rows; }
       const at = others().map((n) => data.keys[n].named[Number(state.only[n])]);
       headed(shown, [wordsOf(metric), ...at].join(", ") + (published ? "; below: published" : ""));
-      Plotly.react(place, [trace], shown, SETTINGS);
+      Plotly.react(place, [trace, ...key], shown, SETTINGS);
       place.setAttribute("aria-label", `${data.title}: ${metric.label}, a map of ${places.length} cells over ${x.label} and ${y.label}. The numbers are in the table below.`);
       table(metric, new Map([["", places]]), [group]);
     }
@@ -226,13 +237,19 @@
       const per = data.measured[metric.name], expected = data.expected[metric.name] || {};
       const has = { values: false, bands: false }, traces = [], curves = [], groups = groupsOf(metric), every = lines(), firsts = shownFirst(every);
       const all = every.size > MOST_NAMES ? new Map([...every].filter(([line]) => firsts.has(line))) : every;
-      let colour = 0;
+      // A curve has its algorithm's colour if it is the only one of it, else one of no algorithm.
+      const ofAlgorithm = (group, places) => { const found = new Set(places.map((at) => data.colours[group][at])); return found.size === 1 ? [...found][0] : null; };
+      const used = groups.flatMap((group) => [...all.values()].map((places) => ofAlgorithm(group, places))).filter(Boolean);
+      let colour = 0, others = 0;
       for (const group of groups) {
         const who = data.groups.find((g) => g.group === group);
         for (const [line, places] of all) {
           const cells = places.map((at) => per[group][at]);
           if (!cells.some(Boolean)) continue;
-          const ink = seen(all.size === 1 && who && who.colour ? who.colour : LINES[colour % LINES.length]), mark = MARKS[colour % MARKS.length];
+          const own = ofAlgorithm(group, places), mark = MARKS[colour % MARKS.length];
+          const ink = own && used.filter((c) => c === own).length === 1 ? seen(own) : lineColour(others++);
+          // Of names along the axis each has its algorithm's, where they are of several.
+          const inks = category && !own && places.every((at) => data.colours[group][at]) ? places.map((at) => seen(data.colours[group][at])) : ink;
           colour += 1;
           const name = [groups.length > 1 && who ? who.label : "", line].filter(Boolean).join(", ") || "measured here";
           curves.push(name);
@@ -246,14 +263,14 @@
             // What a claim allows is a broad pale band, behind a mark where it has a value; only the interval of what was measured is an error bar.
             const middle = goals.map((g) => (g ? g[0] ?? (g[1] + g[2]) / 2 : null));
             traces.push({ ...common, name: plain(`${name}: published`), showlegend: false, y: middle, mode: "markers", hoverinfo: "skip",
-              marker: { color: ink, symbol: `${mark}-open`, size: 13, line: { width: 1.8 }, opacity: goals.map((g) => (g && g[0] === null ? 0 : 1)) },
-              error_y: { type: "data", symmetric: false, array: goals.map((g, n) => (g && g[2] !== null ? Math.min(g[2], metric.most ?? Infinity) - middle[n] : 0)), arrayminus: goals.map((g, n) => (g && g[1] !== null ? middle[n] - (metric.gain ? g[1] : Math.max(g[1], 0)) : 0)), color: faded(ink), thickness: 12, width: 0 } });
+              marker: { color: inks, symbol: `${mark}-open`, size: 13, line: { width: 1.8 }, opacity: goals.map((g) => (g && g[0] === null ? 0 : 1)) },
+              error_y: { type: "data", symmetric: false, array: goals.map((g, n) => (g && g[2] !== null ? Math.min(g[2], metric.most ?? Infinity) - middle[n] : 0)), arrayminus: goals.map((g, n) => (g && g[1] !== null ? middle[n] - (metric.gain ? g[1] : Math.max(g[1], 0)) : 0)), color: faded(inks === ink ? ink : style("--bb-quiet")), thickness: 12, width: 0 } });
             has.values ||= goals.some((g) => g && g[0] !== null);
             has.bands ||= goals.some((g) => g && g[1] !== null);
           }
           traces.push({ ...common, name: plain(name), y: cells.map((c) => (c ? c[0] : null)), mode: category ? "markers" : "lines+markers",
-            line: { color: ink, width: 2 }, marker: { color: ink, symbol: mark, size: 8 },
-            error_y: { type: "data", symmetric: false, array: cells.map((c) => (c && Math.max(0, Math.min(c[1] || 0, (metric.most ?? Infinity) - c[0]))) || 0), arrayminus: cells.map((c) => (c && Math.min(c[1] || 0, Math.max(c[0], 0))) || 0), color: ink, thickness: 1.4, width: 4 },
+            line: { color: ink, width: 2 }, marker: { color: inks, symbol: mark, size: 8 },
+            error_y: { type: "data", symmetric: false, array: cells.map((c) => (c && Math.max(0, Math.min(c[1] || 0, (metric.most ?? Infinity) - c[0]))) || 0), arrayminus: cells.map((c) => (c && Math.min(c[1] || 0, Math.max(c[0], 0))) || 0), color: inks === ink ? ink : style("--bb-quiet"), thickness: 1.4, width: 4 },
             text: told, hovertemplate: "%{text}" });
           for (const [model, shares] of said) {
             traces.push({ ...common, legendgroup: "models", visible: firsts.has(line) ? "legendonly" : false, name: plain(`${name}: ${MODELS[model]}`), y: shares, connectgaps: false, mode: category ? "markers" : "lines+markers",
@@ -330,7 +347,7 @@
     const draw = () => {
       const shown = layout(plain(data.x), plain(data.y), {});
       const traces = data.series.map((series, n) => ({ legendrank: n, type: "scatter", mode: "markers", name: plain(series.name), visible: n < 2 ? true : "legendonly", x: series.x, y: series.y, text: series.at.map(plain),
-        marker: { color: seen(LINES[n % LINES.length]), symbol: MARKS[n % MARKS.length], size: 7, opacity: 0.75 }, hovertemplate: "%{text}<br>published %{x:.3g}, here %{y:.3g}<extra>%{fullData.name}</extra>" })).reverse();
+        marker: { color: n ? lineColour(n - 1) : style("--bb-quiet"), symbol: MARKS[n % MARKS.length], size: 7, opacity: 0.75 }, hovertemplate: "%{text}<br>published %{x:.3g}, here %{y:.3g}<extra>%{fullData.name}</extra>" })).reverse();
       shown.hovermode = "closest";
       shown.height = 520;
       shown.xaxis.range = shown.yaxis.range = [0, 1];
@@ -360,7 +377,7 @@
         // The names of states leave no room beside the axis.
         if (panel.states) shown.annotations.push({ xref: "paper", yref: "paper", x: 0, y: top, xanchor: "left", yanchor: "bottom", showarrow: false, text: plain(panel.label), font: { size: 14 } });
         panel.lines.forEach((line, n) => traces.push({ type: "scatter", mode: "lines", name: plain(line.name), legendgroup: line.name, showlegend: panel.legend === true, yaxis: axis,
-          x: line.x, y: line.y, line: { color: seen(line.colour || LINES[n % LINES.length]), width: panel.states ? 5 : 1.2, dash: line.dash || "solid", shape: panel.states ? "hv" : "linear" },
+          x: line.x, y: line.y, line: { color: line.colour ? seen(line.colour) : lineColour(n), width: panel.states ? 5 : 1.2, dash: line.dash || "solid", shape: panel.states ? "hv" : "linear" },
           connectgaps: false, hovertemplate: panel.states ? "%{y}" : "%{y:.4g}" }));
       });
       shown.xaxis.anchor = `y${data.panels.length > 1 ? data.panels.length : ""}`;
