@@ -177,6 +177,7 @@ def causes(statements: pd.DataFrame) -> dict[str, int]:
 
 def cause_table(statements: pd.DataFrame) -> dict[str, Any]:
     """causes() by whose code the statements rest on: ``heads``, and ``rows`` of a name and numbers (none where nothing missed)."""
-    missed = statements["verdict"].isin(MISSED).any()
-    rows = [(line.name, list(causes(line.statements).values())) for line in by_code(statements)] if missed else []
+    rows = [
+        (line.name, numbers) for line in by_code(statements) if any(numbers := list(causes(line.statements).values()))
+    ]
     return {"heads": list(CAUSES.values()), "rows": rows}
