@@ -134,6 +134,7 @@ def heat_maps(
         sides: the CCAs on whose side a value below 0 and one above it are, in their colours; default: grey.
         fmt: of the numbers in the cells.
     """
+    digits = int(fmt.rstrip("f").rpartition(".")[2])
     rows = max(t[y].nunique() for t in tables.values())
     figure, grid = plt.subplots(1, len(tables), figsize=(10.5, 1.2 + 0.42 * rows), squeeze=False, layout="constrained")
     for axes, (title, cells) in zip(grid.flat, tables.items(), strict=True):
@@ -142,7 +143,7 @@ def heat_maps(
         cell_pt = 0.75 * figure.get_figwidth() * 72 / len(tables) / len(matrix.columns)
         size = min(8.0, cell_pt / (0.7 * longest))  # so that numbers of neighbours do not touch
         shown, low, cmap = (matrix, -span, between(*sides)) if sides else (matrix.abs(), 0, PALE)
-        sns.heatmap(shown, ax=axes, vmin=low, vmax=span, cmap=cmap, annot=matrix, fmt=fmt, annot_kws={"size": size}, cbar=False, linewidths=0.5)  # fmt: skip
+        sns.heatmap(shown, ax=axes, vmin=low, vmax=span, cmap=cmap, annot=matrix.round(digits) + 0.0, fmt=fmt, annot_kws={"size": size}, cbar=False, linewidths=0.5)  # fmt: skip
         axes.set(title=title, xlabel=labels[0], ylabel=labels[1])
         axes.tick_params(axis="both", rotation=0)
     if sides:

@@ -31,12 +31,15 @@ from matplotlib.figure import Figure as Drawing
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
+from bbrlab.claims.select import full_figures
 from bbrlab.models import ware
 from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.results.schema import read_with
 from bbrlab.show.plots.style import plain, set_style
 from bbrlab_apps.ns3.runs import program_identity
+from bbrlab_apps.site.case_words import words_of_case
+from bbrlab_apps.site.charts import label_of_trait
 from bbrlab_apps.site.curve_pictures import pictures_of
 from studies.curve_plots import drawn
 from studies.page import Page, load_page
@@ -241,11 +244,17 @@ def means(
     """Means over the runs, for show().
 
     Args:
-        keys: columns that tell the rows apart.
+        table: of one figure.
+        keys: columns that tell the rows apart; they and cases stand in words.
         columns: {column: heading}.
         fmt: of all numbers, or {heading: of its numbers}.
     """
     averages = table.groupby(keys)[list(columns)].mean().rename(columns=dict(columns))
+    (figure,) = set(table["figure"])
+    if "case" in keys:
+        averages = averages.rename(index=lambda case: words_of_case(case, figure), level="case")
+    points = full_figures()[figure].points
+    averages = averages.rename_axis(index=[label_of_trait(key, points) for key in keys])
     shown = averages.style.format_index(plain).format(fmt)
     return shown.set_caption(caption) if caption else shown
 

@@ -21,7 +21,7 @@ from bbrlab.show.plots.style import (
     with_room,
 )
 from studies.figure_plots import curves, heat_maps
-from studies.share_plots import against_published
+from studies.share_plots import against_published, one_flow
 
 
 @pytest.fixture(autouse=True)
@@ -134,6 +134,21 @@ def test_every_panel_is_beside_the_published_values():
     figure = against_published(panels)
     names = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     assert [name.split(" (")[0] for name in names[1:]] == [panel.title for panel in panels]
+
+
+def test_models_have_dashes_beside_a_measurement_in_its_algorithms_colour():
+    """Of several panels those with one BBR flow; a value above 1 is in no band."""
+    values = dict.fromkeys(("ware", "fluid_9s", "fluid_own", "published", "measured"), 0.5)
+    points = pd.DataFrame(
+        {"buffer_bdp": [1, 2, 1, 2], "bbr_flows": [1, 1, 4, 4], "burst": 0.9, "burst_sd": 0.3, **values}
+    )
+    figure = one_flow(Panel(f"p/{bbr}", "Fig. 1", points, bbr, scaled=False) for bbr in ("bbr1", "bbr3"))
+    assert [axes.get_title() for axes in figure.axes] == ["one BBRv1 flow, Fig. 1", "one BBRv3 flow, Fig. 1"]
+    for axes, bbr in zip(figure.axes, ("bbr1", "bbr3"), strict=True):
+        drawn = {line.get_label(): line for line in axes.lines}
+        assert drawn["measured here"].get_color() == COLOURS[bbr] and len(drawn["measured here"].get_xdata()) == 2
+        assert drawn["burst"].get_linestyle() == MODEL_STYLES["burst"]
+        assert max(y for path in axes.collections[0].get_paths() for _, y in path.vertices) == 1
 
 
 def test_numbers_in_the_cells_of_maps_do_not_touch():

@@ -31,7 +31,7 @@ from bbrlab.claims.statement_verdict import statement_frame
 from bbrlab.cli.app import overrides_of
 from bbrlab.cli.commands import app
 from bbrlab.measure.summary import FlowEntry
-from bbrlab.results.algorithms import colour_of_cca
+from bbrlab.results.algorithms import OTHER_COLOURS, colour_of_cca
 from bbrlab.results.figures import figures_at
 from bbrlab.results.run_folder import find_run
 from bbrlab.results.shipped import ShownResults
@@ -168,6 +168,12 @@ def test_the_site_of_what_ships_is_whole_and_small(tmp_path, monkeypatch):
     assert warnings_of_site("quick", site) == []
     assert wrong_links(site) == []
     assert sum(path.stat().st_size for path in site.rglob("*")) < 20e6
+    bless = (site / "papers" / "bless2025.html").read_text(encoding="utf-8")
+    assert 'href="#fig-bless2025-fig4">Fig. 4</a>' in bless, "a long page lists its figures"
+    runs, chart = (
+        [bless.index(f'"{kind}-bless2025-{name}') for name in ("fig4", "fig5")] for kind in ("runs", "chart")
+    )
+    assert runs[0] < chart[0] and chart[1] < runs[1], "where no number is swept, the run over time comes first"
 
 
 def test_how_far_the_site_is_counts_every_page_once(site, steps):
@@ -718,10 +724,13 @@ def test_a_chart_tells_all_at_once_and_is_saved(site, tmp_path):
         assert browser.run(NOT_DRAWN) == []
         chart = "document.querySelector('[data-chart=\"chart-sarpkaya2025-fig2a-data\"] .bb-plot')"
         drawn = browser.run(f"(() => {{ const p = {chart}; return {{ hover: p.layout.hovermode, size: p.layout.font.size, traces: p.data.map(t => "
-                           "({name: t.name, visible: t.visible, text: t.text || null, bar: t.error_y ? t.error_y.thickness : 0})) }; })()")  # fmt: skip
+                           "({name: t.name, visible: t.visible, text: t.text || null, colour: t.line ? t.line.color : null, bar: t.error_y ? t.error_y.thickness : 0})) }; })()")  # fmt: skip
         assert (drawn["hover"], drawn["size"]) == ("x unified", 14)
         measured = [t for t in drawn["traces"] if t["text"] and t["name"].startswith("BBRv1")]
         assert measured and all("published" in t["text"][0] and "ware" in t["text"][0] for t in measured)
+        assert len(measured) > 1 and {t["colour"].upper() for t in measured} <= {*OTHER_COLOURS}, (
+            "no flow count has BBRv1's colour"
+        )
         assert {t["visible"] for t in drawn["traces"] if "Ware" in t["name"]} == {"legendonly"}
         band = [t["bar"] for t in drawn["traces"] if t["name"].endswith(": published")]
         assert band and min(band) > 5 * max(t["bar"] for t in measured)

@@ -27,7 +27,7 @@ def test_what_if_follows_its_arguments():
     before = plt.get_fignums()
     for cca, label, curves in (
         ("bbr3", "BBRv3", {"burst model", "equal shares"}),
-        ("bbr1", "BBRv1", {"burst model", "equal shares", "Ware et al."}),
+        ("bbr1", "BBRv1", {"burst model", "equal shares", "Ware model"}),
     ):
         figure = what_if(cca, 2, "reno", 5, 20, seconds=10)
         (axes,) = figure.axes
