@@ -16,15 +16,15 @@ from tests.made_up_runs import made_up_run
 HOWTO = paths.ROOT / "docs" / "howto"
 
 
-def blocks_of(page: str, kind: str) -> str:
-    """What stands on a page in its blocks of a kind, one after the other."""
+def blocks_of(page: str, kind: str) -> list[str]:
+    """What stands on a page in each of its blocks of a kind."""
     text = (HOWTO / page).read_text(encoding="utf-8")
-    return "\n".join(re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def test_results_are_read_as_the_pages_do(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("fair.yaml").write_text(blocks_of("ask.md", "yaml"), encoding="utf-8")
+    Path("fair.yaml").write_text(blocks_of("ask.md", "yaml")[0], encoding="utf-8")
     study = plan_study(Path("fair.yaml"), Path("fair"), {}, 2)
     for run in study.runs:
         made_up_run(run.point, run.seed, run.folder)
@@ -33,7 +33,7 @@ def test_results_are_read_as_the_pages_do(tmp_path, monkeypatch):
     told = {}
     for page in ("python.md", "beside.md"):
         done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", blocks_of(page, "python")],
+            [sys.executable, "-W", "error", "-c", "\n".join(blocks_of(page, "python"))],
             env=os.environ | {"MPLBACKEND": "Agg", "COLUMNS": "200"},
             capture_output=True,
             text=True,
