@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from bbrlab.models import burst, ware
 from bbrlab.results.algorithms import COLOURS, QUIET, label_of_cca
-from bbrlab.show.plots.style import MODEL_STYLES, log2_axis, multiples
+from bbrlab.show.plots.style import MODEL_STYLES, interval_bars, log2_axis, multiples
 from studies.figure_plots import between, sides_key
 
 BUFFERS_BDP = (0.5, 1, 2, 4, 8, 16, 32)
@@ -43,7 +43,7 @@ def beside_lab(table: pd.DataFrame) -> Figure:
         axes.errorbar(
             some["lab"],
             some["model"],
-            xerr=some["half"],
+            xerr=interval_bars(some["lab"], some["half"], 0, 1),
             fmt="o",
             ms=5,
             lw=1,

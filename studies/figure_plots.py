@@ -87,7 +87,7 @@ def curves(
         for name in lines:
             here = rows_with(points, {panel: at, line: name}).sort_values(x)
             label = "measured here" if name is None else words_of_case(plain(name), case_of)
-            axes.errorbar(here[x], here["mean"] * scale, yerr=interval_bars(here, *bounds) * scale, ls="-", ms=7 if looks[name]["marker"] == "." else 4, lw=1.3,
+            axes.errorbar(here[x], here["mean"] * scale, yerr=interval_bars(here["mean"], here["ci95"], *bounds) * scale, ls="-", ms=7 if looks[name]["marker"] == "." else 4, lw=1.3,
                           capsize=2, label=label, **looks[name])  # fmt: skip
             if published is not None:
                 theirs = rows_with(published, {panel: at, line: name}).sort_values(x)

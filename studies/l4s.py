@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from bbrlab.base.tables import published_table
 from bbrlab.results.algorithms import QUIET, colour_of_cca
 from bbrlab.results.statistics import over_seeds
-from bbrlab.show.plots.style import set_style
+from bbrlab.show.plots.style import bounds_of, interval_bars, set_style
 
 # What the cases of scenarios/l4s.yaml are called on the picture: QUEUE-RIVAL.
 QUEUES = {
@@ -87,7 +87,8 @@ def coexistence_picture(table: pd.DataFrame | None = None) -> Figure:
                     "elinewidth": 1,
                     "capsize": 2,
                 }
-                axes.errorbar(part["mean"], heights, xerr=part["half"].fillna(0), **look)
+                bars = interval_bars(part["mean"], part["half"].fillna(0), *bounds_of(column))
+                axes.errorbar(part["mean"], heights, xerr=bars, **look)
     shares.set(xlim=(0, 1), xlabel="share of capacity")
     waits.set(xscale="symlog", xlim=(0, 1.5 * wait["wait_ms"].max()), xlabel="RTT beyond the path's (ms)")
     shares.set_yticks([place[row] for row in rows], [f"{QUEUES[q]} · {RIVALS[r]}" for q, r in rows], fontsize=9)

@@ -17,7 +17,7 @@ from bbrlab.results.algorithms import QUIET, colour_of_cca, label_of_cca
 from bbrlab.results.shipped import results_to_show
 from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.show.panel import Panel
-from bbrlab.show.plots.style import MODEL_STYLES, PUBLISHED, log2_axis, multiples, set_style
+from bbrlab.show.plots.style import MODEL_STYLES, PUBLISHED, interval_bars, log2_axis, multiples, set_style
 from studies.figure_plots import PALE
 from studies.model_panels import panels_at
 
@@ -37,7 +37,7 @@ def shares(panel: Panel) -> Figure:
         spread = [points["published"] - points["published_low"], points["published_high"] - points["published"]]
         axes.errorbar(points["buffer_bdp"], points["published"], yerr=np.array(spread), fmt="o", mfc="white", ms=7, color=PUBLISHED,
                       capsize=3, lw=1, label=f"published (mean of {panel.points['trials'].max():.0f} trials, 2 SEM)")  # fmt: skip
-        axes.errorbar(points["buffer_bdp"], points["measured"], yerr=within(points), fmt=".-", ms=8, color=colour,
+        axes.errorbar(points["buffer_bdp"], points["measured"], yerr=interval_bars(points["measured"], points["ci95"], 0, 1), fmt=".-", ms=8, color=colour,
                       capsize=2, lw=1.2, label="measured here (mean, 95 % interval)")  # fmt: skip
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
         log2_axis(axes, buffers)
@@ -47,11 +47,6 @@ def shares(panel: Panel) -> Figure:
     handles, labels = grid.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     return figure
-
-
-def within(points: pd.DataFrame) -> np.ndarray:
-    """How far the intervals of ``measured`` reach down and up, shape (2, points): of a share not beyond 1."""
-    return np.array([points["ci95"], np.minimum(points["ci95"], 1 - points["measured"])])
 
 
 def residuals(panel: Panel) -> Figure:

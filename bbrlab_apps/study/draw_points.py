@@ -22,7 +22,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.expected import metrics_read
 from bbrlab.measure import schema
 from bbrlab.measure.schema import label_of
-from bbrlab.results.algorithms import ALGORITHMS, colour_of_cca, label_of_cca
+from bbrlab.results.algorithms import ALGORITHMS, OTHER_COLOURS, colour_of_cca, label_of_cca
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.series import STATE, columns_of, names, series_of, values_of
 from bbrlab.results.tables import CONDITIONS, point_means
@@ -171,9 +171,10 @@ def choose(
         )
         of_flows = y in schema.GROUP
     free = [c for c in source.swept if table[c].nunique(dropna=False) > 1]
-    free += [FLOWS] if of_flows else []
     x = resolve("--x", x, columns, others) if x else None
     hue = resolve("--hue", hue, columns, others) if hue else None
+    told = any(c in ("cca", "group") and _are_one(table, c, FLOWS) for c in (x, hue))
+    free += [FLOWS] if of_flows and not told else []
     left = [c for c in free if c not in (x, hue) and not (of_flows and c != FLOWS and _are_one(table, c, FLOWS))]
     if x is None and kind != "cdf":
         # The first swept field; the cases, which come before all, only if there is nothing else.
@@ -327,14 +328,14 @@ def _looks(data: pd.DataFrame, hue: str | None, lines: list[Any]) -> dict[Any, d
     """{line: colour and marker}: algorithms have their own colours, groups of one algorithm tints of it and each group a marker; swept
     numbers go from light to dark."""
     if hue in (FLOWS, "cca"):
-        first = data.drop_duplicates(hue).set_index(hue).loc[lines]
+        first = data.drop_duplicates(hue).set_index(hue, drop=False).loc[lines]
         return {n: {"color": group_colour(list(first["cca"]), i), "marker": _MARKS[int(first["group"].iloc[i]) % len(_MARKS)]}
                 for i, n in enumerate(lines)}  # fmt: skip
     if all(isinstance(n, str) and n in ALGORITHMS for n in lines):
         return {n: {"color": colour_of_cca(n), "marker": _MARKS[0]} for n in lines}
     numbers = all(is_number(n) for n in lines) and len(lines) > 2
-    palette = sns.color_palette("crest" if numbers else "colorblind", len(lines))
-    return {n: {"color": palette[i], "marker": _MARKS[i % len(_MARKS)]} for i, n in enumerate(lines)}
+    palette = sns.color_palette("crest", len(lines)) if numbers else OTHER_COLOURS
+    return {n: {"color": palette[i % len(palette)], "marker": _MARKS[i % len(_MARKS)]} for i, n in enumerate(lines)}
 
 
 _BESIDE = (PUBLISHED_NAME, ALLOWED_NAME, EQUAL_NAME)  # in a legend, behind what was measured
@@ -361,7 +362,7 @@ def _line(
             else min(DODGE[0] * (len(lines) - 1), DODGE[1]) * (i / (len(lines) - 1) - 0.5)
         )
         at = points[x] if numbers else [values.index(v) + shift for v in points[x]]
-        drawn = axes.errorbar(at, points["mean"], yerr=interval_bars(points, *bounds_of(choice.y)), ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
+        drawn = axes.errorbar(at, points["mean"], yerr=interval_bars(points["mean"], points["ci95"], *bounds_of(choice.y)), ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
                               label=None if name is None else _value(name), **looks[name])  # fmt: skip
         artists = [
             *drawn.get_children(),
@@ -396,7 +397,8 @@ def _published(
     if values.empty:
         return []
     value, low, high = (values[column] for column in PUBLISHED)
-    low, high = low.clip(lower=0), high.clip(upper=schema.METRICS[choice.y].most)
+    least, most = bounds_of(choice.y)
+    low, high = low.clip(lower=least), high.clip(upper=most)
     at, colour = [places[v] for v in values.index], looks[name]["color"]
     circle: dict[str, Any] = {"ls": "", "marker": "o", "ms": 9, "mfc": "none", "mew": 1.4, "alpha": 0.75}
     band: dict[str, Any] = {"lw": 8, "alpha": 0.22, "zorder": 1}
@@ -500,7 +502,7 @@ def _heat(axes: Axes, here: pd.DataFrame, every: pd.DataFrame, choice: Choice) -
     """Means over the seeds as colours, with their numbers, on one scale for all axes."""
     x, y = str(choice.x), str(choice.hue)
     cells = here.groupby([y, x])[choice.y].mean().unstack(x)
-    cells = cells.reindex(index=order(here[y])[::-1], columns=order(here[x]))
+    cells = cells.reindex(index=order(every[y])[::-1], columns=order(every[x]))  # axes share their names
     all_means = every.groupby([*(c for c in (x, y, *choice.panel))])[choice.y].mean()
     digits = max(0, 2 - max(0, int(np.floor(np.log10(max(all_means.abs().max(), 0.1))))))
     sns.heatmap(cells, ax=axes, cmap="cividis", vmin=min(0.0, all_means.min()), vmax=all_means.max(), annot=cells.size <= CELLS_TOLD,

@@ -20,8 +20,9 @@ from bbrlab.show.plots.style import (
     short_number,
     with_room,
 )
+from studies.burst_plots import beside_lab
 from studies.figure_plots import curves, heat_maps
-from studies.share_plots import against_published, one_flow
+from studies.share_plots import against_published, one_flow, shares
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +101,14 @@ def test_no_interval_goes_beyond_the_whole():
         assert max(ends) == 1 and axes.get_ylim() == (0, 1.02), y
     (axes,) = curves(seeds_of("slowdown_mean", [(0.8, 1.0)]), "x", "slowdown_mean").figure.axes
     assert axes.get_ylim()[1] > 1.2, "which is no part of anything"
+    same = dict.fromkeys(("ware", "published", "published_low", "published_high"), 0.5)
+    of_panel = {"buffer_bdp": [1, 2], "bbr_flows": 1, "measured": [0.9, 0.1], "ci95": 0.3, "trials": 5, **same}
+    (axes,) = shares(Panel("p/f", "Fig. 1", pd.DataFrame(of_panel), "bbr1", scaled=False)).axes
+    ends = [y for bar in axes.containers[-1].lines[2] for segment in bar.get_segments() for _, y in segment]
+    assert (min(ends), max(ends)) == (0, 1)
+    (axes,) = beside_lab(pd.DataFrame({"cca": "bbr1", "lab": [0.9, 0.1], "model": 0.5, "half": 0.3})).axes
+    ends = [x for bar in axes.collections for segment in bar.get_segments() for x, _ in segment]
+    assert (min(ends), max(ends)) == (0, 1)
 
 
 def test_a_line_alone_has_its_algorithms_colour_and_a_model_its_dashes():

@@ -53,6 +53,14 @@ def test_seeds_are_means_with_intervals():
     assert found["mean"].tolist() == [pytest.approx(0.5)] * len(found) and set(found["seeds"]) == {3}
     assert found["half"].tolist() == [pytest.approx(4.303 * 0.1 / 3**0.5, rel=1e-3)] * len(found)
     shares = coexistence_picture(table).axes[0]
-    (bars,) = shares.containers[0].lines[2]
+    assert interval_drawn(shares) == (pytest.approx(0.5 - 0.2484, abs=1e-3), pytest.approx(0.5 + 0.2484, abs=1e-3))
+    assert interval_drawn(coexistence_picture(table[table["seed"] < 3]).axes[0]) == (0, 1), (
+        "a share is at most the whole"
+    )
+
+
+def interval_drawn(axes):
+    """The ends of the first one."""
+    (bars,) = axes.containers[0].lines[2]
     (low, _), (high, _) = bars.get_segments()[0]
-    assert (low, high) == (pytest.approx(0.5 - 0.2484, abs=1e-3), pytest.approx(0.5 + 0.2484, abs=1e-3))
+    return low, high

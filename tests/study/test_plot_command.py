@@ -22,6 +22,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.expected import Expected
 from bbrlab.claims.load import FILE_NAME as CLAIMS
 from bbrlab.cli.commands import app
+from bbrlab.results.algorithms import OTHER_COLOURS
 from bbrlab.results.figures import Figure
 from bbrlab.results.series import ACK_RTT, SERIES
 from bbrlab.scenario.load import points_of
@@ -104,6 +105,26 @@ def test_algorithms_that_are_swept_are_the_colours(made):
     picture = draw("exp1")
     assert titles(picture) == [""], "the algorithm is told once: by the colour, and by no panel"
     assert {"BBRv1", "BBRv3", "CUBIC"} <= set(texts(picture))
+
+
+@pytest.mark.parametrize("kind", ["line", "box", "cdf", "heat"])
+def test_algorithms_may_be_asked_for_as_the_colours(made, kind):
+    made(sweep={"network.buffer.bdp": [1, 4]})
+    picture = draw("exp1", kind=kind, hue="cca", y=["rtt" if kind == "cdf" else "share_of_capacity"])
+    assert {"BBRv3", "CUBIC"} <= set(texts(picture)) and not any("BBRv3" in title for title in titles(picture))
+
+
+def test_the_names_beside_a_map_are_those_of_its_rows(made):
+    made(flows=[{"cca": "bbr3"}, {"cca": "bbr3"}, {"cca": "cubic"}], sweep={"network.buffer.bdp": [1, 4]})
+    picture = draw("exp1", kind="heat", hue="cca", y=["share_of_capacity"])
+    assert [label.get_text() for label in picture.axes[0].get_yticklabels()] == ["CUBIC", "BBRv3"]
+    assert [axes.collections[0].get_array().shape for axes in picture.axes[:3]] == [(2, 2)] * 3
+
+
+def test_what_is_no_algorithm_has_no_algorithms_colour(made):
+    made(sweep={"network.qdisc.kind": ["fifo", "red"], "network.buffer.bdp": [1, 4]})
+    axes = draw("exp1", x="bdp", y=["queue_ms_mean"], hue="qdisc.kind").axes[0]
+    assert [to_hex(bars.lines[0].get_color()) for bars in axes.containers] == [c.lower() for c in OTHER_COLOURS[:2]]
 
 
 def test_two_groups_of_one_algorithm_are_told_apart(made):

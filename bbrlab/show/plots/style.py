@@ -105,9 +105,8 @@ def bounds_of(metric: str) -> tuple[float, float]:
     return (0.0, METRICS[metric].most) if metric in METRICS else (-math.inf, math.inf)
 
 
-def interval_bars(means: pd.DataFrame, least: float, most: float) -> Array:
-    """How far the 95 % intervals of means reach down and up, cut off at what can be; shape (2, means)."""
-    mean, half = means["mean"].to_numpy(), means["ci95"].to_numpy()
+def interval_bars(mean: pd.Series, half: pd.Series, least: float, most: float) -> Array:
+    """How far the intervals around means reach down and up, cut off at what can be; shape (2, means)."""
     return np.array([np.minimum(half, np.maximum(mean - least, 0)), np.minimum(half, np.maximum(most - mean, 0))])
 
 
