@@ -5,6 +5,7 @@ Their parameters depend on the kernel (``bbrlab kernel``) and are described in d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bbrlab.scenario.schema import NO_NOISE, Scenario
@@ -58,6 +59,13 @@ def tinted(colour: str, part: float) -> str:
     """A colour (#rrggbb) thinned with white: ``part`` of it is left, 0 to 1."""
     channels = (round(255 - part * (255 - int(colour[i : i + 2], 16))) for i in (1, 3, 5))
     return "#" + "".join(f"{channel:02x}" for channel in channels)
+
+
+def group_colour(ccas: Sequence[str], group: int) -> str:
+    """The colour of a flow group: its algorithm's, lighter for each earlier group of that colour."""
+    colours = [colour_of_cca(cca) for cca in ccas]
+    before = colours[:group].count(colours[group])
+    return tinted(colours[group], 0.2 + 0.8 * 0.45**before)
 
 
 def draws_nothing(scenario: Scenario) -> bool:

@@ -25,6 +25,7 @@ from textual.events import Resize
 from textual.widgets import DataTable, Input, RichLog, Static
 from textual_plot import HiResMode, PlotWidget
 
+from bbrlab.results.algorithms import colour_of_link, group_colour, tinted
 from bbrlab_apps.play.command_line import CommandLine, Words
 from bbrlab_apps.play.live_samples import Follower, Now
 from bbrlab_apps.play.played import Played, read_events
@@ -38,9 +39,8 @@ TEXT_S, SAMPLES_S = 0.05, 0.25  # how often the prompt and the samples are looke
 SHOWN_S = 60.0  # of the charts
 CHARTS = ("goodput", "cwnd", "RTT")
 UNITS = {"goodput": "Mbit/s", "cwnd": "packets", "RTT": "ms", "queue": "ms"}
-# Colour-blind safe on a dark ground (Okabe, Ito 2008), in the order of the flows.
-COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#0072B2", "#BBBBBB")
 LIMIT = "#555555"
+ON_DARK = 0.6  # how much of a link's colour is left on a dark ground
 HINTS = {True: "a command: help lists them", False: "a command runs"}
 COLUMNS = ("flow", "algorithm", "state", "goodput", "cwnd", "RTT", "retransmits")
 
@@ -143,6 +143,7 @@ class PlayView(App[None]):
         self._events_offset, self._shown, self._line = 0, 0, ""
         self._waiting: deque[str] = deque()
         self._now: Now | None = None
+        self._colours: dict[str, str] = {}
         self._leaving = False
 
     def compose(self) -> ComposeResult:
@@ -245,6 +246,7 @@ class PlayView(App[None]):
             return
         self._now = now
         self.curves.add(now, session.played, self._rates_mbit())
+        self._colours = colours_of(session.played)
         self._draw_title()
         self._draw_table(session.played, now)
         self._draw_charts()
@@ -286,7 +288,7 @@ class PlayView(App[None]):
     def _draw_table(self, played: Played, now: Now) -> None:
         table = self.query_one(DataTable)
         for name, cells in rows_of(played, now, self.curves.goodput_mbit):
-            texts = [Text(cell, style=colour_of(name) if i == 0 else "", justify="right" if i >= 3 else "left")
+            texts = [Text(cell, style=self._colours[name] if i == 0 else "", justify="right" if i >= 3 else "left")
                      for i, cell in enumerate((name, *cells))]  # fmt: skip
             if name not in table.rows:
                 table.add_row(*texts, key=name)
@@ -310,7 +312,7 @@ class PlayView(App[None]):
             if len(curve) > 1:
                 values = [v[what] for _, v in curve]
                 top = max(top, *values)
-                plot.plot([t for t, _ in curve], values, line_style=colour_of(name), hires_mode=HiResMode.BRAILLE)
+                plot.plot([t for t, _ in curve], values, line_style=self._colours[name], hires_mode=HiResMode.BRAILLE)
         self._frame(plot, what, end_s, top)
         plot = self.query_one("#queue", PlotWidget)
         plot.clear()
@@ -318,11 +320,12 @@ class PlayView(App[None]):
         fulls_ms = {k.buffer_bytes * 8e-3 / mbit for k, mbit in zip(links, self._rates_mbit(), strict=True)}
         for full_ms in fulls_ms:
             self._limit(plot, end_s, full_ms)
-        times, colours = [t for t, _ in self.curves.queue_ms], COLOURS if len(links) > 1 else ("white",)
-        for i in range(len(links) if len(times) > 1 else 0):
+        times = [t for t, _ in self.curves.queue_ms]
+        colours = [tinted(colour_of_link(i), ON_DARK) for i in range(len(links))] if len(links) > 1 else ["white"]
+        for i, colour in enumerate(colours if len(times) > 1 else ()):
             values = [v[i] for _, v in self.curves.queue_ms]
-            plot.plot(times, values, line_style=colours[i % len(colours)], hires_mode=HiResMode.BRAILLE)
-        names = " ".join(f"[{COLOURS[i % len(COLOURS)]}]{i}[/]" for i in range(len(links)))
+            plot.plot(times, values, line_style=colour, hires_mode=HiResMode.BRAILLE)
+        names = " ".join(f"[{colour}]{i}[/]" for i, colour in enumerate(colours))
         top = max([*fulls_ms, *(v for _, delays in self.curves.queue_ms for v in delays)])
         self._frame(plot, "queue", end_s, top, f"; link {names}" if len(links) > 1 else "")
 
@@ -337,9 +340,11 @@ class PlayView(App[None]):
         plot.border_title = f"{what} ({UNITS[what]}) over time (s){more}"
 
 
-def colour_of(name: str) -> str:
-    """The colour of a flow."""
-    return COLOURS[(int(name[1:]) - 1) % len(COLOURS)]
+def colours_of(played: Played) -> dict[str, str]:
+    """{flow: its colour}: that of the algorithm that it has now, of several flows of one lighter and lighter."""
+    ccas = {f"f{number}": flow.cca for number, flow in enumerate(played.scenario.flows, 1)}
+    ccas |= {name: played.group(index)["cca"] for index, name in enumerate(played.names)}
+    return {name: group_colour(list(ccas.values()), i) for i, name in enumerate(ccas)}
 
 
 def rows_of(played: Played, now: Now, goodput_mbit: dict[str, float]) -> Iterable[tuple[str, tuple[str, ...]]]:

@@ -22,7 +22,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.expected import metrics_read
 from bbrlab.measure import schema
 from bbrlab.measure.schema import label_of
-from bbrlab.results.algorithms import ALGORITHMS, OTHER_COLOURS, colour_of_cca, label_of_cca
+from bbrlab.results.algorithms import ALGORITHMS, group_colour, label_of_cca
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.series import STATE, columns_of, names, series_of, values_of
 from bbrlab.results.tables import CONDITIONS, point_means
@@ -33,12 +33,12 @@ from bbrlab.show.plots.style import (
     in_order,
     interval_bars,
     is_number,
+    line_looks,
     log2_axis,
     multiples,
     plain,
     rows_with,
 )
-from bbrlab_apps.study.draw_runs import group_colour
 from bbrlab_apps.study.names import resolve
 from bbrlab_apps.study.sources import PointsSource, RunSource
 
@@ -173,7 +173,7 @@ def choose(
     free = [c for c in source.swept if table[c].nunique(dropna=False) > 1]
     x = resolve("--x", x, columns, others) if x else None
     hue = resolve("--hue", hue, columns, others) if hue else None
-    told = any(c in ("cca", "group") and _are_one(table, c, FLOWS) for c in (x, hue))
+    told = table[FLOWS].nunique() > 1 and any(c and c != FLOWS and _are_one(table, c, FLOWS) for c in (x, hue))
     free += [FLOWS] if of_flows and not told else []
     left = [c for c in free if c not in (x, hue) and not (of_flows and c != FLOWS and _are_one(table, c, FLOWS))]
     if x is None and kind != "cdf":
@@ -331,11 +331,10 @@ def _looks(data: pd.DataFrame, hue: str | None, lines: list[Any]) -> dict[Any, d
         first = data.drop_duplicates(hue).set_index(hue, drop=False).loc[lines]
         return {n: {"color": group_colour(list(first["cca"]), i), "marker": _MARKS[int(first["group"].iloc[i]) % len(_MARKS)]}
                 for i, n in enumerate(lines)}  # fmt: skip
-    if all(isinstance(n, str) and n in ALGORITHMS for n in lines):
-        return {n: {"color": colour_of_cca(n), "marker": _MARKS[0]} for n in lines}
-    numbers = all(is_number(n) for n in lines) and len(lines) > 2
-    palette = sns.color_palette("crest", len(lines)) if numbers else OTHER_COLOURS
-    return {n: {"color": palette[i % len(palette)], "marker": _MARKS[i % len(_MARKS)]} for i, n in enumerate(lines)}
+    colours = {n: look["color"] for n, look in line_looks(lines).items()}
+    if all(is_number(n) for n in lines) and len(lines) > 2:
+        colours = dict(zip(lines, sns.color_palette("crest", len(lines)), strict=True))
+    return {n: {"color": colours[n], "marker": _MARKS[i % len(_MARKS)]} for i, n in enumerate(lines)}
 
 
 _BESIDE = (PUBLISHED_NAME, ALLOWED_NAME, EQUAL_NAME)  # in a legend, behind what was measured

@@ -9,7 +9,6 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -18,7 +17,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.phases import phases
 from bbrlab.measure.summary import path_words
-from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
+from bbrlab.results.algorithms import colour_of_link, group_colour, label_of_cca
 from bbrlab.results.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
 from bbrlab.scenario.rates import before, buffer_full_ms
 from bbrlab.show.plots.style import COLUMNS
@@ -26,10 +25,6 @@ from bbrlab_apps.study.names import resolve
 from bbrlab_apps.study.sources import RunSource
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
-WHITE, COLOUR_LEFT = (
-    0.8,
-    0.45,
-)  # at most, and of what is left of a group's colour with each earlier group of its algorithm
 RUNS_MAX = len(DASHES)
 BOTTLENECK = "#333333"
 SUMMED = "goodput"  # the series that is a sum over a group's flows; of others it is their mean
@@ -143,12 +138,6 @@ def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[
         axes.set_ylim(bottom=0)
 
 
-def group_colour(ccas: Sequence[str], group: int) -> tuple[float, float, float]:
-    """The colour of a flow group: its algorithm's, lighter for each earlier group of the same."""
-    before = list(ccas[:group]).count(ccas[group])
-    return _tinted(colour_of_cca(ccas[group]), WHITE * (1 - COLOUR_LEFT**before))
-
-
 def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:
     """Colour and dashes of a curve: colours are flow groups, dashes are runs.
 
@@ -158,14 +147,8 @@ def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:
     if group >= 0:
         colour = group_colour([flow.cca for flow in run.scenario.flows], group)
     else:
-        colour = to_rgb(BOTTLENECK if run.scenario.network.links is None else colour_of_link(-1 - group))
+        colour = BOTTLENECK if run.scenario.network.links is None else colour_of_link(-1 - group)
     return {"color": colour, "ls": DASHES[number % RUNS_MAX]}
-
-
-def _tinted(colour: str, white: float) -> tuple[float, float, float]:
-    """A colour with so much white in it, from 0 to 1."""
-    red, green, blue = (white + (1 - white) * part for part in to_rgb(colour))
-    return red, green, blue
 
 
 def _strips(table: pd.DataFrame) -> list[tuple[int, int]]:

@@ -14,9 +14,8 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bbrlab.measure.schema import GROUP
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithms import group_colour, label_of_cca
 from bbrlab.show.plots.style import set_style
-from bbrlab_apps.study.draw_runs import group_colour
 from bbrlab_apps.study.sources import RunSource
 from bbrlab_apps.testbed.estimate import Estimate, clock_of, rate_over_time, rates_between
 from bbrlab_apps.testbed.recording import Flow, complete

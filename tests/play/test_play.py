@@ -21,6 +21,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.measure.netlink import HEAD
+from bbrlab.results.algorithms import COLOURS
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.messages import validate
@@ -31,6 +32,7 @@ from bbrlab_apps.play.played import Played, played_text, read_events
 from bbrlab_apps.play.prompt_link import LINE_BYTES, READY, Plain, PromptLink
 from bbrlab_apps.play.run import plan_play
 from bbrlab_apps.play.terminal import VIEW_COLUMNS, VIEW_LINES
+from bbrlab_apps.play.view import colours_of
 from tests.conftest import Result, processes_of, scenario_dict, wait_for
 
 PLAY = [sys.executable, "-m", "bbrlab.cli.main", "play"]
@@ -171,6 +173,14 @@ def test_each_start_is_a_flow_group_of_the_result():
     text = played_text(point, played)
     assert "# Also at the prompt, which no scenario can say: h1 ping r1" in text
     assert validate(yaml.safe_load(text), "played").flows == point.scenario.flows
+
+
+def test_a_flow_has_the_colour_of_the_algorithm_that_it_has_now():
+    played = begun(flows=[{"cca": "cubic"}, {"cca": "bbr3"}, {"cca": "cubic"}])
+    cubic, bbr3, second = colours_of(played).values()
+    assert (cubic, bbr3) == (COLOURS["cubic"].lower(), COLOURS["bbr3"].lower()) and second not in (cubic, bbr3)
+    played.add(started(played, "f1", "reno", 0, 0.1))
+    assert colours_of(played) == {"f1": COLOURS["reno"].lower(), "f2": bbr3, "f3": cubic}
 
 
 def test_events_are_read_as_they_come(tmp_path):

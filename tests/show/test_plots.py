@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS
+from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS, group_colour
 from bbrlab.show.panel import Panel
 from bbrlab.show.plots.style import (
     MODEL_STYLES,
@@ -54,6 +54,10 @@ def test_no_two_lines_look_the_same():
     some = line_looks(["bbr1", "bbr1-1.25", 16])
     assert some["bbr1"]["color"] == COLOURS["bbr1"]
     assert {some[name]["color"] for name in ("bbr1-1.25", 16)} <= set(OTHER_COLOURS), "of no algorithm"
+
+
+def test_two_algorithms_of_ones_own_are_told_apart():
+    assert len({group_colour(["mine", "other", "bbr3"], i) for i in range(3)}) == 3
 
 
 def test_numbers_at_a_logarithmic_axis_do_not_run_into_each_other():

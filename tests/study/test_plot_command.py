@@ -22,7 +22,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.expected import Expected
 from bbrlab.claims.load import FILE_NAME as CLAIMS
 from bbrlab.cli.commands import app
-from bbrlab.results.algorithms import OTHER_COLOURS
+from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS
 from bbrlab.results.figures import Figure
 from bbrlab.results.series import ACK_RTT, SERIES
 from bbrlab.scenario.load import points_of
@@ -105,6 +105,10 @@ def test_algorithms_that_are_swept_are_the_colours(made):
     picture = draw("exp1")
     assert titles(picture) == [""], "the algorithm is told once: by the colour, and by no panel"
     assert {"BBRv1", "BBRv3", "CUBIC"} <= set(texts(picture))
+    table = source_of(["exp1"]).table.replace({"flows.0.cca": {"cubic": "mine"}, "cca": {"cubic": "mine"}})
+    picture = plot(replace(source_of(["exp1"]), table=table), Wish(x="bdp", hue="flows.0.cca"))[0]
+    colours = [to_hex(bars.lines[0].get_color()) for bars in picture.axes[0].containers]
+    assert colours == [c.lower() for c in (COLOURS["bbr1"], COLOURS["bbr3"], OTHER_COLOURS[0])], "beside one's own, too"
 
 
 @pytest.mark.parametrize("kind", ["line", "box", "cdf", "heat"])
