@@ -6,6 +6,7 @@ setting of a grid or as a percentage.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -96,8 +97,9 @@ def _expect(gain: Gain, claim: Claim, over: str, ratio: str, figure: Figure) -> 
     chosen = select(term, figure.points)
     if claim.metric == _PERCENT.format(ratio) and len(chosen) == 1:
         low, high = claim.expect.bounds
-        expected = gain.expected.setdefault(chosen[0].label, [claim.expect.value, low, high, claim.id])
-        expected[1:] = [low, high, claim.id]
+        if math.isfinite(high - low):
+            expected = gain.expected.setdefault(chosen[0].label, [claim.expect.value, low, high, claim.id])
+            expected[1:] = [low, high, claim.id]
     elif term.published is not None and f"{over}.{PUBLISHED}" in claim.columns and "percent" in term.published:
         try:
             values = published(term, chosen)

@@ -233,9 +233,9 @@ def _without_nothing(content: Any) -> Any:
 
 
 def options_of(summary: Summary) -> list[str]:
-    """What else makes the run what it is: backend, kernels, algorithms of one's own."""
+    """What else makes the run what it is: backend, kernels, algorithms of one's own. A play is run again in virtual time."""
     kernel, backend = summary["kernel"], summary["backend"]
-    options = [] if backend == "uml" else ["--backend", backend]
+    options = [] if backend in ("uml", "play") else ["--backend", backend]
     if backend != "host" and (name := recipe_name(kernel["name"])) != load_specs().default:
         options += ["--kernel", name]
     for group, of in summary.get("sender_kernels", {}).items():

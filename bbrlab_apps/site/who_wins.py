@@ -79,9 +79,9 @@ def _cells(findings: Findings, figure: Figure) -> dict[float, Cell]:
             first, second = (cell[0] for cell in both)
             level = min(int(first / (first + second) * len(_STRENGTHS)), len(_STRENGTHS) - 1)
             colour = tinted(bbr if level > _EVEN else other, _STRENGTHS[level])
-            goal = published["0"][at] if "0" in published else None
+            goal = (published["0"][at] if "0" in published else None) or [None]
             by_place[point.values[_BUFFER]] = {
-                "buffer": number(point.values[_BUFFER]), "here": round(100 * first), "published": None if goal is None else round(100 * goal[0]),
+                "buffer": number(point.values[_BUFFER]), "here": round(100 * first), "published": None if goal[0] is None else round(100 * goal[0]),
                 "level": level, "look": Look("", "", "", colour, ""),
             }  # fmt: skip
     return by_place

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from bbrlab.claims.load import claims_of
+from bbrlab.claims.schema import Expectation
 from bbrlab.claims.select import full_figures
 from bbrlab.results.algorithms import COLOURS
 from bbrlab.results.figures import figures_at
@@ -43,6 +44,14 @@ def test_a_grid_of_two_algorithms_begins_with_the_gain_here_beside_the_published
         if re.search(r"rate_mbit=100\b.*buffer.bytes=100000\b", label) and "rtt_ms=5," in label
     ]
     assert low == -12
+
+
+def test_of_a_gain_with_one_bound_nothing_is_drawn_as_expected():
+    (figure,) = figures_at("full", ["cao2019/fig5"])
+    claim = next(c for c in claims() if (c.metric or "").startswith("100 * ("))
+    assert [list(g.expected.values())[0][1:3] for g in gains_of(figure, [claim])] == [list(claim.expect.bounds)]
+    open_end = claim.model_copy(update={"expect": Expectation(at_least=20)})
+    assert [g.expected for g in gains_of(figure, [open_end])] == [{}]
 
 
 def test_a_gain_is_on_the_side_of_the_algorithm_that_does_better(tmp_path):

@@ -43,12 +43,13 @@ from bbrlab.show.findings import Findings, load_findings
 from bbrlab.show.outcomes import STEPS, outcome_words
 from bbrlab_apps.site import documents
 from bbrlab_apps.site.build import build_site
+from bbrlab_apps.site.charts import MODELLED
 from bbrlab_apps.site.html import block, clean, embedded, slug
 from bbrlab_apps.site.model_accuracy import HERE, accuracies, accuracy_table, distance_words, distances
 from bbrlab_apps.site.notebook_page import notebook_page
 from bbrlab_apps.site.run_page import write_run_page
 from bbrlab_apps.site.setting import setting_of
-from bbrlab_apps.site.who_wins import where_it_wins
+from bbrlab_apps.site.who_wins import _cells, where_it_wins
 from tests.made_up import all_statements, table
 from tests.made_up_runs import made_up_run
 from tests.show.browser import PROGRAM, Browser
@@ -256,6 +257,16 @@ def test_the_front_tells_who_wins_here_beside_the_paper(site):
     (published,) = [c.expect.value for s in all_statements() for c in s.claims if c.id == "SA-2a-N1-X1"]
     assert f"<small>{round(100 * published)}</small>" in matrix and len(re.findall(r"<b>\d+</b>", matrix)) == 2
     assert "Against <strong>CUBIC</strong> BBRv1 is even at every buffer" in text
+
+
+def test_where_a_claim_gives_bounds_alone_no_published_share_is_told(monkeypatch):
+    (figure,) = figures_at("full", ["sarpkaya2025/fig2a"])
+    point = next(p for p in figure.points if all(flow.count == 1 for flow in p.scenario.flows))
+    found = {"points": [{"label": point.label}], "measured": {MODELLED: {"0": [[0.6, None, 1]], "1": [[0.3, None, 1]]}},
+             "expected": {MODELLED: {"0": [[None, 0.5, 0.7, "a"]]}}}  # fmt: skip
+    monkeypatch.setattr("bbrlab_apps.site.who_wins.shown_chart", lambda findings, id: found)
+    (cell,) = _cells(judged({}), figure).values()
+    assert (cell["here"], cell["published"]) == (60, None)
 
 
 @pytest.mark.parametrize(
@@ -604,6 +615,9 @@ def test_kernel_backend_and_own_algorithms_are_in_the_command(tmp_path):
     write_run_page(folder, tmp_path / "run.html")
     words = " ".join(repeat_of(tmp_path / "run.html")[0])
     assert "--backend qemu --kernel lab-6.1-qemu --sender-kernel 1=lab-5.10-qemu --cca-source mine.c --out" in words
+    (folder / "summary.json").write_text(json.dumps(summary | {"backend": "play", "sender_kernels": {}}))
+    write_run_page(folder, tmp_path / "run.html")
+    assert "--backend" not in repeat_of(tmp_path / "run.html")[0], "bbrlab run plays nothing"
 
 
 def test_a_point_that_only_a_sweep_has_says_so(tmp_path):
