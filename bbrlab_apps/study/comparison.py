@@ -14,6 +14,7 @@ from rich.table import Table
 from bbrlab.base import files
 from bbrlab.base.console import Console, wide_console
 from bbrlab.base.tables import write_csv
+from bbrlab.base.words import number_of
 from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, metric_words, one_sided
 from bbrlab_apps.site.html import render
 
@@ -81,7 +82,7 @@ def show_comparison(comparison: Comparison) -> None:
     for letter, only in zip("AB", comparison.only, strict=True):
         if only:
             console.print(
-                f"only {letter} has {len(only)} points, such as {only[0]}",
+                f"only {letter} has {number_of(len(only), 'point')}, such as {only[0]}",
                 soft_wrap=True,
                 markup=False,
             )
@@ -113,7 +114,7 @@ def _show_lost(console: Console, comparison: Comparison) -> None:
         failed = comparison.points.groupby(["figure", "point"])[f"{side}_failed"].max()
         if failed.sum():
             console.print(
-                f"{letter}: {failed.sum()} runs of {(failed > 0).sum()} points failed their self-checks and are left out",
+                f"{letter}: left out, as their self-checks failed: {number_of(int(failed.sum()), 'run')} of {number_of((failed > 0).sum(), 'point')}",
                 soft_wrap=True,
             )
 

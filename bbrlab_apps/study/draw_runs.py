@@ -17,7 +17,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.phases import phases
 from bbrlab.measure.summary import path_words
-from bbrlab.results.algorithms import colour_of_link, group_colour, label_of_cca
+from bbrlab.results.algorithms import QUIET, colour_of_link, group_colour, label_of_cca
 from bbrlab.results.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
 from bbrlab.scenario.rates import before, buffer_full_ms
 from bbrlab.show.plots.style import COLUMNS
@@ -28,7 +28,6 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
 RUNS_MAX = len(DASHES)
 BOTTLENECK = "#333333"
 SUMMED = "goodput"  # the series that is a sum over a group's flows; of others it is their mean
-FULL = "0.45"  # of the line at which the buffer is full
 # Paul Tol's muted scheme, which has no colour of an algorithm.
 STATE_COLOURS = {
     "Startup": "#999999", "Drain": "#CCCCCC", "DOWN": "#88CCEE", "CRUISE": "#E4ECF4", "REFILL": "#DDCC77", "UP": "#882255",
@@ -120,17 +119,17 @@ def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[
             rate = before(network, run.scenario.duration_s)
             full = buffer_full_ms(rate, 0.0, run.scenario.duration_s, network.buffer_bytes)
             if max(full[1]) < 4 * max(axes.dataLim.y1, 1e-9):
-                axes.plot(*full, color=FULL, lw=0.9, ls=":")
+                axes.plot(*full, color=QUIET, lw=0.9, ls=":")
                 levels[round(float(full[1][-1]), 3)] = full[0][-1]
     for level, end_s in levels.items():
         axes.annotate(
-            "buffer full",
+            "full buffer",
             (end_s, level),
             xytext=(-3, 1),
             textcoords="offset points",
             ha="right",
             fontsize=8,
-            color=FULL,
+            color=QUIET,
         )
         axes.set_ylim(top=1.2 * axes.dataLim.y1)
     axes.set_ylabel(series_of(name).label.replace(" (", "\n("))

@@ -12,7 +12,7 @@ import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.words import in_short
+from bbrlab.base.words import in_short, number_of
 from bbrlab.claims.expected import WHOLE_RUN, Expected, expected_at
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.schema import Claim
@@ -181,8 +181,8 @@ def _points(word: str, scale: str | None) -> PointsSource:
         if below:
             few = " ".join(str(path) for path in below[:2])
             raise UserError(
-                f"{folder}: is neither a run's folder nor a finished study's; there are {len(below)} runs below it: name some of "
-                f"them (bbrlab plot {few}), or let `bbrlab sweep` finish its study"
+                f"{folder}: is neither a run's folder nor a finished study's; it has {number_of(len(below), 'run')} below it: name some "
+                f"of them (bbrlab plot {few}), or let `bbrlab sweep` finish its study"
             )
         raise UserError(f"{folder}: is neither a run's folder (it has no {SUMMARY}) nor a study's (it has no {TABLE})")
     return _figure(word, scale)

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.claims.judge import judge_all
 from bbrlab.cli.commands import app
 from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
@@ -235,7 +236,8 @@ def test_runs_that_fail_on_one_side_are_told_and_no_pass(figure, tmp_path):
     table.assign(ok=~failed | (table["seed"] == 1)).to_parquet(file, index=False)
     found = invoke("--results", a, "--results", b)
     assert found.exit_code == 1 and "or one where others failed" in found.output, "one run left proves nothing"
-    assert f"B: {(failed & (table['group'] == 0) & (table['seed'] > 1)).sum()} runs of " in found.output
+    count = int((failed & (table["group"] == 0) & (table["seed"] > 1)).sum())
+    assert f"B: left out, as their self-checks failed: {number_of(count, 'run')} of " in found.output
     for side in (a, b):
         table.assign(ok=False).to_parquet(side / "quick" / f"{FIGURE}.parquet", index=False)
     assert "no point has a number of these metrics" in str(invoke("--results", a, "--results", b).exception)

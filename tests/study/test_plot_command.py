@@ -429,7 +429,7 @@ def test_distributions_of_runs(made, kind):
         (["RUN"], {"x": "bdp"}, "--x: is for the points of a study"),
         (["RUN"], {"kind": "heat"}, "--kind heat: is for the points"),
         (["RUN"], {"kind": "cdf", "y": ["state"]}, "--y state: a state is no number"),
-        (["exp1/runs"], {}, "exp1/runs: is neither a run's folder nor a finished study's; there are 4 runs below it"),
+        (["exp1/runs"], {}, "exp1/runs: is neither a run's folder nor a finished study's; it has 4 runs below it"),
         (["nowhere"], {}, "nowhere: is no folder, and there is no such figure"),
         (["sarpkaya2025"], {}, "sarpkaya2025: is a paper; give one of its figures: sarpkaya2025/"),
         (["fig2b"], {}, "there are no results of it; compute them: snakemake"),
