@@ -186,11 +186,16 @@ def _suggest(path: str) -> str:
     """What somebody may have meant by a key that there is not: one in another place, or spelt like it; else what there is."""
     *before, key = path.split(".")
     parts = [part for part in before if not part.isdigit()]
-    if elsewhere := [place for place in _places().get(key, []) if place != path and _plausible(place, parts)]:
-        return f"; did you mean {' or '.join(repr(place) for place in elsewhere[:2])}?"
     names = _fields_at(parts)
-    close = [name for name in names if _stem(name) == _stem(key)] or difflib.get_close_matches(key, names, 1, TYPO)
-    return f"; did you mean '{close[0]}'?" if close else f": there is no such field (valid here: {', '.join(names)})"
+    meant = (
+        [place for place in _places().get(key, []) if place != path and _plausible(place, parts)][:2]
+        or [name for name in names if _stem(name) == _stem(key)][:1]
+        or difflib.get_close_matches(key, names, 1, TYPO)
+        or [p for name, of in _places().items() if _stem(name) == _stem(key) for p in of if _plausible(p, parts)][:2]
+    )
+    if meant:
+        return f"; did you mean {' or '.join(map(repr, meant))}?"
+    return f": there is no such field (valid here: {', '.join(names)})"
 
 
 def _with_unit(error: Any, path: str) -> str:

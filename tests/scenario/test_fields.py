@@ -481,6 +481,7 @@ def test_limits_of_tc_and_the_kernel_are_told(changes, words):
         ("network__bdp", "did you mean 'network.buffer.bdp'?"),
         ("pacing", "did you mean 'hosts.pacing'?"),
         ("rate_mbit", "did you mean 'network.rate_mbit'?"),
+        ("rtt", "did you mean 'network.rtt_ms' or 'flows.0.rtt_ms'?"),
         ("network__ack_filter", "did you mean 'network.qdisc.ack_filter'?"),
     ],
 )
