@@ -18,7 +18,7 @@ IN_PLACE_OF_NUMBERS = (
     (rf"({DIGITS})\s*%", "write it without a percent sign, as the question asks for it: a share of 48 % is 0.48"),
     (rf"(?!{DIGITS}\Z|0[xob])({DIGITS})\s*[A-Za-zµ][\w/ ]*", "write the number alone, without a unit: {0}"),
     (rf"({DIGITS})\s*/\s*{DIGITS}", "write a fraction as a decimal number: 1/3 is 0.3333"),
-    (r"([-+]?\d{1,3}),(\d{3})", "a number has no comma: write {0}.{1} or {0}{1}"),
+    (r"([-+]?[1-9]\d{0,2}),(\d{3})", "a number has no comma: write {0}.{1} or {0}{1}"),
     (r"([-+]?\d+),(\d+)", "write a point for the comma: {0}.{1}"),
     (r"[-+]?\d{1,3}([ ,']\d{3})+(\.\d*)?", "write the digits without anything between them: 82500, not 82,500"),
 )

@@ -60,7 +60,7 @@ def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tup
         notes.append(f"not in the table: {in_short(lacking)}")
     if without:
         notes.append(
-            f"left out, as it has no grade here: {number_of(without, 'student')}; the import changes nothing of theirs"
+            f"left out, without a grade here: {number_of(without, 'student')}; the import changes nothing of theirs"
         )
     if waiting := [student for student, grade in sorted(grades.items()) if grade["pending"]]:
         notes.append(f"a person has still to grade something of {in_short(waiting)}")

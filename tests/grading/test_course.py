@@ -193,7 +193,7 @@ def test_canvas_gets_its_columns_and_points(tmp_path):
     assert (
         any("20 points here are 40 there" in n for n in notes)
         and any("not in the table: kim" in n for n in notes)
-        and any("left out, as it has no grade here: 1 student" in n for n in notes)
+        and any("left out, without a grade here: 1 student" in n for n in notes)
     )
     new, said = filled(table(tmp_path, CANVAS), {"ada": made_up("ada", 10)}, "Lab 9")
     assert (

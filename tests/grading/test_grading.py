@@ -448,6 +448,7 @@ def test_answers_are_what_was_typed(tmp_path):
     ("82500 bytes", "write the number alone, without a unit: 82500"),
     ("0,48", "write a point for the comma: 0.48"),
     ("82,500", "write 82.500 or 82500"),
+    ("0,480", "write a point for the comma: 0.480"),
     ("48 %", "write it without a percent sign, as the question asks for it"),
     ("1/3", "write a fraction as a decimal number"),
     ("1 234 567", "write the digits without anything between them"),
