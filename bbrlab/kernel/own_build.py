@@ -66,11 +66,6 @@ def compile_with_own(
         with built_tree(name, spec, source, base_key, jobs, say, try_all) as (built, registered):
             for cca in own:
                 check_name(cca, name, spec, registered)
-                if beneath.exists(built, f"{PLACE}/{cca.module}.c"):
-                    raise UserError(
-                        f"{cca.path}: the kernel's source has {PLACE}/{cca.module}.c already; give the file, and what it "
-                        "registers, another name"
-                    )
             try_all(built)
             copy = ["cp", "-dR", "--preserve=mode,timestamps", "--reflink=auto", ".", str(tree)]
             steps.run("copy of the tree", copy, at=built)
@@ -99,7 +94,12 @@ def compile_with_own(
 
 def _try(steps: Steps, own: OwnCca, built: Path) -> None:
     """Compile one algorithm's file beside the kept tree, as make compiled a file there: mistakes show in seconds, before anything is
-    copied. Nothing is done if the tree does not record how a file was compiled."""
+    copied. Nothing is compiled if the tree does not record how a file was."""
+    if beneath.exists(built, f"{PLACE}/{own.module}.c"):
+        raise UserError(
+            f"{own.path}: the kernel's source has {PLACE}/{own.module}.c already; give the file, and what it registers, "
+            "another name"
+        )
     if not (command := _command_like(built)):
         return
     apart = Steps(steps.name, steps.tree.with_name("tried"), steps.log, steps.file, steps.say)

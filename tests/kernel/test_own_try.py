@@ -71,6 +71,12 @@ def test_a_mistake_has_the_users_file_and_line(tmp_path, tree):
     assert any(line.startswith(f"{tmp_path / 'mine.c'}:2:") and "oops" in line for line in rest), rest
 
 
+def test_a_name_that_the_source_has_is_a_mistake_too(tmp_path, tree):
+    (tree / PLACE / "tcp_mine.c").write_text("\n")
+    with pytest.raises(UserError, match=rf"mine\.c: the kernel's source has {PLACE}/tcp_mine\.c already"):
+        tried(tmp_path, tree, NAME)
+
+
 def test_a_mistake_is_told_before_the_tree_is_compiled(tmp_path, monkeypatch):
     """The first time there is no tree yet, whose build takes minutes: the file comes after the first objects."""
     done: list[str] = []
