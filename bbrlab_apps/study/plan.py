@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,7 +124,8 @@ def write_scenario(study: Study) -> list[str]:
     file = study.folder / SCENARIO
     text = dump_yaml(study.figure.scenario.model_dump(exclude_unset=True), sort_keys=False)
     pairs = differences(read_yaml(file), parse_yaml(text)) if file.exists() else ()
-    differing = [pair.place for pair in pairs if pair.place != "trials"]
+    places = (re.sub(r"(\.\d+)+$", "", pair.place) for pair in pairs)  # without the place in a list of values
+    differing = [place for place in dict.fromkeys(places) if place != "trials"]
     for name in [*MADE, *(path.name for path in study.pictures)] if differing else []:
         (study.folder / name).unlink(missing_ok=True)
     files.write_if_changed(file, outputs.signed(text))

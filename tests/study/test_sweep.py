@@ -155,6 +155,7 @@ def test_what_a_folder_tells_is_of_the_last_sweep(lab):
     before = len(lab.jobs)
     back = sweep("my.yaml", "--seeds", "2")
     assert set(pd.read_csv("exp1/means.csv")["duration_s"]) == {10} and len(lab.jobs) == before, back.output
+    assert "had another sweep (window_s): " in sweep("my.yaml", "--seeds", "1", "--set", "window_s=[4, 9]").output
 
 
 def test_a_folder_of_another_study_is_left_alone(lab):

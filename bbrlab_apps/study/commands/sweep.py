@@ -55,7 +55,7 @@ def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], cores
     if differing := write_scenario(study):
         typer.echo(
             f"note: {study.folder} had another sweep ({in_short(differing, 3)}): its tables, pictures and page are removed; its runs are kept, "
-            "and its command gives the others back. --out FOLDER keeps both"
+            "and the command that made them gives the rest back. --out FOLDER keeps both"
         )
     left = [run for run in study.runs if not is_kept(run, guest.key)]
     at_most = min(cores or all_cores(), max(len(left), 1))
