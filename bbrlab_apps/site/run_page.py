@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,7 @@ def _groups(summary: Summary) -> tuple[list[str], list[list[str]]]:
     metrics = [m for m in _SHOWN if any(GROUP[m].of_group(g) is not None for g in of[m])]
     rows = [
         [
-            f"{g['count']} {label_of_cca(g['cca'])}{path_words(summary, i)}",
+            f"{g['count']} {label_of_cca(g['cca'])}{_which(groups, i)}{path_words(summary, i)}",
             *(number(GROUP[m].of_group(g)) if g in of[m] else "" for m in metrics),
         ]
         for i, g in enumerate(groups)
@@ -319,6 +320,14 @@ def _panels(
     return {"panels": panels, "window_s": list(summary["window_s"])}
 
 
+def _which(groups: Sequence[Any], group: int) -> str:
+    """Which flows a group has, where others have its algorithm, too: numbers as in the curves' names."""
+    if sum(g["cca"] == groups[group]["cca"] for g in groups) == 1:
+        return ""
+    before, count = sum(g["count"] for g in groups[:group]), groups[group]["count"]
+    return f", flow {before + 1}" if count == 1 else f", flows {before + 1} to {before + count}"
+
+
 def _names_of_queues(network: Network) -> dict[int, dict[str, str]]:
     """{bottleneck, -1 and down: name and colour of its curve}."""
     if network.links is None:
@@ -373,13 +382,14 @@ def _drops(names: dict[int, dict[str, str]], network: Network, once: pd.DataFram
 def _names(flows: pd.DataFrame, by: str, ccas: Sequence[str]) -> dict[int, dict[str, str]]:
     """{flow or group: its name, colour and dash}."""
     groups = flows.groupby(by)["group"].first()
-    names, used = {}, dict.fromkeys(ccas, 0)
+    names, used = {}, Counter[str]()
     for which, group in groups.items():
         cca = ccas[int(group)]
-        dash = _DASHES[used[cca] % len(_DASHES)]
-        used[cca] += 1
+        colour = colour_of_cca(cca)
+        dash = _DASHES[used[colour] % len(_DASHES)]
+        used[colour] += 1
         label = f"flow {int(str(which)) + 1}" if by == "flow" else f"group {int(str(which)) + 1}"
-        names[int(str(which))] = {"name": f"{label_of_cca(cca)}, {label}", "colour": colour_of_cca(cca), "dash": dash}
+        names[int(str(which))] = {"name": f"{label_of_cca(cca)}, {label}", "colour": colour, "dash": dash}
     return names
 
 

@@ -86,6 +86,23 @@ def test_rates_bounds_and_losses_are_drawn(run, tmp_path):
     assert lost == {"BBRv3, flow 1": 4, "CUBIC, flow 2": 4, "dropped by the queue": 9}
 
 
+def test_flows_of_one_look_are_told_apart(run, tmp_path):
+    """In the table, too; algorithms of one's own all have one colour, so that dashes tell theirs apart."""
+    manifest, summary = (json.loads((run / name).read_text()) for name in ("manifest.json", "summary.json"))
+
+    def shown(*ccas):
+        for which, cca in enumerate(ccas):
+            manifest["scenario"]["flows"][which]["cca"] = summary["groups"][which]["cca"] = cca
+        (run / "manifest.json").write_text(json.dumps(manifest))
+        (run / "summary.json").write_text(json.dumps(summary))
+        text, panels = page_of(run, tmp_path)
+        return text, [(line["colour"], line["dash"]) for line in panels["goodput (Mbit/s)"]["lines"][:2]]
+
+    text, looks = shown("bbr3", "bbr3")
+    assert "1 BBRv3, flow 1<" in text and "1 BBRv3, flow 2<" in text and len(set(looks)) == 2
+    assert len(set(shown("mine", "other")[1])) == 2
+
+
 def test_samples_of_more_flows_than_the_run_had_are_not_read(run, tmp_path):
     """By the page and the picture, before they are in memory."""
     samples = pd.read_parquet(run / "samples.parquet")
