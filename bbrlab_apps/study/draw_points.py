@@ -173,8 +173,8 @@ def choose(
     free = [c for c in source.swept if table[c].nunique(dropna=False) > 1]
     x = resolve("--x", x, columns, others) if x else None
     hue = resolve("--hue", hue, columns, others) if hue else None
-    told = table[FLOWS].nunique() > 1 and any(c and c != FLOWS and _are_one(table, c, FLOWS) for c in (x, hue))
-    free += [FLOWS] if of_flows and not told else []
+    on_an_axis = table[FLOWS].nunique() > 1 and any(c and c != FLOWS and _are_one(table, c, FLOWS) for c in (x, hue))
+    free += [FLOWS] if of_flows and not on_an_axis else []
     left = [c for c in free if c not in (x, hue) and not (of_flows and c != FLOWS and _are_one(table, c, FLOWS))]
     if x is None and kind != "cdf":
         # The first swept field; the cases, which come before all, only if there is nothing else.

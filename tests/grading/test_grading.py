@@ -466,14 +466,14 @@ def test_another_condition_is_told_with_its_value_and_the_asked_ones():
     content = RUBRIC["scenario"] | {"network": {"rate_mbit": 10, "rtt_ms": 20, "buffer": {"bdp": 1}}}
     asked = points_of(validate(content | {"sweep": {"network.buffer.bdp": [1, 16]}}, "asked"))
 
-    def told(**changes: Any) -> list[str]:
+    def messages(**changes: Any) -> list[str]:
         return differing(points_of(validate(content | changes, "run"))[0], asked)
 
-    assert told(network=content["network"] | {"buffer": {"bdp": 4}}) == [
+    assert messages(network=content["network"] | {"buffer": {"bdp": 4}}) == [
         "network.buffer.bdp is 4.0, asked for is 1.0 or 16.0"
     ]
-    assert told(flows=[{"cca": "bbr3"}, {"cca": "cubic"}]) == ['flows.0.cca is "bbr3", asked for is "bbr1"']
-    assert told(duration_s=5) == ["duration_s is 5.0, asked for is 4.0"]
+    assert messages(flows=[{"cca": "bbr3"}, {"cca": "cubic"}]) == ['flows.0.cca is "bbr3", asked for is "bbr1"']
+    assert messages(duration_s=5) == ["duration_s is 5.0, asked for is 4.0"]
 
 
 @of_each_course

@@ -259,7 +259,7 @@ def test_the_front_tells_who_wins_here_beside_the_paper(site):
     assert "Against <strong>CUBIC</strong> BBRv1 is even at every buffer" in text
 
 
-def test_where_a_claim_gives_bounds_alone_no_published_share_is_told(monkeypatch):
+def test_a_claim_with_bounds_alone_gives_no_published_share(monkeypatch):
     (figure,) = figures_at("full", ["sarpkaya2025/fig2a"])
     point = next(p for p in figure.points if all(flow.count == 1 for flow in p.scenario.flows))
     found = {"points": [{"label": point.label}], "measured": {MODELLED: {"0": [[0.6, None, 1]], "1": [[0.3, None, 1]]}},
