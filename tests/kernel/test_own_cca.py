@@ -281,7 +281,7 @@ def test_sigterm_ends_a_play_whose_kernel_is_being_built(unpacked, tmp_path, mon
         child.expect("configure +[0-9.]+ s")
         assert wait_for(lambda: len(working_below(unpacked)) > 2, 60), "compilers are at work"
         child.kill(signal.SIGTERM)
-        child.expect(r"compile(: patched)? was ended", timeout=20)
+        child.expect(r"compile(: first)? was ended", timeout=20)
         assert wait_for(lambda: working_below(unpacked) == [], 5)
         child.expect(pexpect.EOF)
         assert child.before.endswith(b"bbrlab: interrupted; nothing half-done was kept\r\n")
