@@ -51,12 +51,13 @@ class ResultFolder:
         Not later: the guest's log grows in this folder and stays there if the run fails, and nobody must take an older result beside it
         for this run's.
         """
+        had_a_run = bool(_there(self.path))  # else the page is of the study that is in this folder
         (self.path / BEGUN).touch()
         self.begun = True
         for name in RESULTS:
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / PROMPT_FILES, ignore_errors=True)
-        for pattern, mark in MADE_OF_IT.items():
+        for pattern, mark in MADE_OF_IT.items() if had_a_run else ():
             for file in self.path.glob(pattern):
                 if outputs.is_own(file, mark):
                     file.unlink(missing_ok=True)

@@ -288,7 +288,7 @@ def _expanded(scenario: Scenario, where: str, lines: Lines | None = None) -> lis
     for point in found:
         if (count := same[point.values.get(CASE), point.fingerprint]) > 1:
             raise UserError(
-                f"{where}: {count} points of the sweep are the same ({point.label}); leave out what stands twice"
+                f"{place('sweep')}: {count} points of the sweep are the same ({point.label}); leave out what stands twice"
             )
     return found
 

@@ -126,10 +126,16 @@ def write_scenario(study: Study) -> list[str]:
     pairs = differences(read_yaml(file), parse_yaml(text)) if file.exists() else ()
     places = (re.sub(r"(\.\d+)+$", "", pair.place) for pair in pairs)  # without the place in a list of values
     differing = [place for place in dict.fromkeys(places) if place != "trials"]
-    for name in [*MADE, *(path.name for path in study.pictures)] if differing else []:
-        (study.folder / name).unlink(missing_ok=True)
+    if differing:
+        remove_made(study)
     files.write_if_changed(file, outputs.signed(text))
     return differing
+
+
+def remove_made(study: Study) -> None:
+    """Remove tables, pictures and page: what was made of runs that are no longer those of the study."""
+    for name in [*MADE, *(path.name for path in study.pictures)]:
+        (study.folder / name).unlink(missing_ok=True)
 
 
 def is_kept(run: Run, kernel_key: str) -> bool:

@@ -449,6 +449,13 @@ def test_what_was_made_of_an_old_result_goes_with_it(old_result):
     ]
 
 
+def test_a_run_into_the_folder_of_a_study_leaves_the_study_its_page(tmp_path):
+    (tmp_path / "index.html").write_bytes(outputs.PAGE)
+    with result_folder(tmp_path) as result:
+        result.begin()
+    assert (tmp_path / "index.html").exists()
+
+
 def content_of(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 

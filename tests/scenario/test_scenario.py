@@ -381,6 +381,7 @@ def test_the_line_of_a_wrong_field(tmp_path):
         ("cases:\n  a: {flows.0.cca: reno}\n  b: {trials: 5}\n", "s.yaml:9: 'trials' cannot differ among the points"),
         ("sweep:\n  network.rtt_ms: [40, 50]\n  network.rate_mbit: [10, -1]\n", "s.yaml:9: sweep at network.rtt_ms=40, network.rate_mbit=-1: network.rate_mbit = -1"),
         ("sweep:\n  network.rtt_ms: [40, 50]\n  flows.7.cca: [reno]\n", "s.yaml:9: sweep: path 'flows.7.cca' does not exist"),
+        ("sweep:\n  network.rtt_ms: [40, 40]\n", "s.yaml:7: 2 points of the sweep are the same (rtt_ms=40,"),
         ("cases:\n  a: {network.rtt_ms: 3}\nsweep:\n  network.rtt_ms: [40]\n", "s.yaml:10: 'network.rtt_ms' is both in cases.a and in sweep"),
     ],
     ids=lambda v: v[:30].strip(),

@@ -14,6 +14,7 @@ from bbrlab.campaign import lock
 from bbrlab.cli.commands import app
 from bbrlab.cli.interrupts import Interrupted
 from bbrlab.results import figures
+from bbrlab_apps.study import plan
 from bbrlab_apps.study import run as study_run
 from bbrlab_apps.study.plan import plan_study
 from bbrlab_apps.study.table import means, study_table
@@ -156,6 +157,16 @@ def test_what_a_folder_tells_is_of_the_last_sweep(lab):
     back = sweep("my.yaml", "--seeds", "2")
     assert set(pd.read_csv("exp1/means.csv")["duration_s"]) == {10} and len(lab.jobs) == before, back.output
     assert "had another sweep (window_s): " in sweep("my.yaml", "--seeds", "1", "--set", "window_s=[4, 9]").output
+
+
+def test_what_was_made_of_another_kernels_runs_goes_before_they_do(lab, monkeypatch):
+    """So that a sweep that breaks off leaves no table that says something else than its runs."""
+    sweep("my.yaml", "--seeds", "1")
+    monkeypatch.setattr(plan, "is_kept", lambda run, key: False)
+    lab.fails = {1}
+    done = sweep("my.yaml", "--seeds", "1")
+    assert "note: exp1: 2 runs of another kernel, of an older version or damaged: made anew" in done.output
+    assert not any(Path("exp1", name).exists() for name in ("means.csv", "runs.csv", "runs.parquet", "exp1.png"))
 
 
 def test_a_folder_of_another_study_is_left_alone(lab):

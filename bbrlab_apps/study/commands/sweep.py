@@ -43,8 +43,9 @@ def sweep(
 def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], cores: int | None) -> None:
     """Run what is not there yet of a study, and show how far it is."""
     from bbrlab.campaign.lock import hold_lock
+    from bbrlab.run.output import SUMMARY
     from bbrlab.scenario.notes import notes_of
-    from bbrlab_apps.study.plan import is_kept, write_scenario
+    from bbrlab_apps.study.plan import is_kept, remove_made, write_scenario
     from bbrlab_apps.study.run import kernel_of, run_study
 
     points = study.figure.points
@@ -58,6 +59,11 @@ def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], cores
             "and the command that made them gives the rest back. --out FOLDER keeps both"
         )
     left = [run for run in study.runs if not is_kept(run, guest.key)]
+    if replaced := [run for run in left if (run.folder / SUMMARY).exists()]:
+        remove_made(study)
+        typer.echo(
+            f"note: {study.folder}: {number_of(len(replaced), 'run')} of another kernel, of an older version or damaged: made anew"
+        )
     at_most = min(cores or all_cores(), max(len(left), 1))
     typer.echo(_plan_words(study, len(left), at_most))
     if left:
