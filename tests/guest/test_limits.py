@@ -47,11 +47,11 @@ def test_memory_is_planned_by_what_there_is_many_of():
 
 @pytest.mark.guest
 def test_a_guest_without_memory_says_what_it_was_for(run_scenario, monkeypatch, tmp_path):
-    """A program takes the memory at once: an experiment that lacks little of it may read its programs anew for ever instead."""
+    """A program takes the memory in few steps: one that runs its own code between them may read that code anew for ever instead."""
     from bbrlab.run import guest
 
     shutil.copytree(paths.GUEST_CODE, tmp_path / "code")
-    (tmp_path / "code/guest.py").write_text("kept = [b'x' * (1 << 20) for _ in range(4096)]\n")
+    (tmp_path / "code/guest.py").write_text("kept = [b'x' * (64 << 20) for _ in range(64)]\n")
     monkeypatch.setattr(paths, "GUEST_CODE", tmp_path / "code")
     monkeypatch.setattr(guest, "guest_bytes", lambda *args, **kwargs: 128 << 20)
     said = (
