@@ -32,6 +32,7 @@ from matplotlib.figure import Figure as Drawing
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
 from bbrlab.claims.select import full_figures
+from bbrlab.measure.checks.check import kind_of
 from bbrlab.models import ware
 from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.figures import Figure
@@ -86,7 +87,12 @@ def soundness(page: Page) -> None:
         "## Were the runs sound?\n\nEach run compares what was asked for with what was measured before and during it. "
         "A run that fails is left out of the averages."
     )
-    show(page.checks().style.format({"lowest": "{:.6g}", "highest": "{:.6g}"}))
+    checks = page.checks().reset_index()
+    counts = ["passed", "failed", "not checked"]
+    show(checks.assign(check=checks["check"].map(kind_of)).groupby("check")[counts].sum())
+    if len(failed := checks[checks["failed"] > 0]):
+        say("Where some failed, with the lowest and the highest measurement of all its runs:")
+        show(failed.set_index(["figure", "check"]).style.format({"lowest": "{:.6g}", "highest": "{:.6g}"}))
 
 
 def other_engine(page: Page) -> None:
