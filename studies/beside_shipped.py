@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base import paths
-from bbrlab.publish.compare import moved_verdicts
+from bbrlab.comparison.compare import moved_verdicts
 from bbrlab.results.schema import read_with
 from bbrlab.results.shipped import shipped_scale
 

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from pydantic import Field
 
 from bbrlab.base.strict import Strict, read_model
-from bbrlab.measure.schema import label_of
-from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS, label_of_cca
+from bbrlab.measure.metrics import label_of
+from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS, label_of_cca
 from bbrlab.results.statistics import rms
 
 COLUMNS = 2

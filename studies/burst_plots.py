@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.models import burst, ware
-from bbrlab.results.algorithms import COLOURS, QUIET, label_of_cca
+from bbrlab.results.algorithm_table import COLOURS, QUIET, label_of_cca
 from bbrlab.show.plots.style import MODEL_STYLES, interval_bars, log2_axis, multiples
 from studies.figure_plots import between, sides_key
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.measure.checks.check import failed_of
-from bbrlab.measure.schema import label_of
+from bbrlab.measure.metrics import label_of
 from bbrlab.measure.summary import Summary
 from bbrlab.run.output import SAMPLES
 from bbrlab.run.run import run_point

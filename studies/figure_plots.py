@@ -17,8 +17,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from bbrlab.claims.judge import ALL
-from bbrlab.measure.schema import label_of
-from bbrlab.results.algorithms import QUIET, colour_of_cca, label_of_cca, tinted
+from bbrlab.measure.metrics import label_of
+from bbrlab.results.algorithm_table import QUIET, colour_of_cca, label_of_cca, tinted
 from bbrlab.results.tables import point_means
 from bbrlab.show.plots.style import (
     MODEL_STYLES,
@@ -68,7 +68,7 @@ def curves(
         log_x: whether x is drawn to base 2, with a tick at each value that has room for its number.
         limits: of y.
         of_whole: whether y is a part of a whole, beyond which no interval reaches; default: what the metric is (bounds_of()).
-        labels: of the axes; an empty one of y is the metric's (bbrlab/measure/schema.py), if it is not scaled.
+        labels: of the axes; an empty one of y is the metric's (bbrlab/measure/metrics.py), if it is not scaled.
     """
     of_group = table[table["group"] == group]
     keys = [k for k in (panel, line, x) if k]

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bbrlab.results.algorithms import colour_of_cca, label_of_cca
+from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca
 from bbrlab.results.figures import figures_at
 from bbrlab.show.plots.style import PUBLISHED, set_style
 from studies.beside_google import compared

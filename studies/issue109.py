@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from bbrlab.base.tables import published_table
-from bbrlab.results.algorithms import OTHER_COLOURS
+from bbrlab.results.algorithm_table import OTHER_COLOURS
 from bbrlab.results.statistics import over_seeds
 from bbrlab.show.plots.style import bounds_of, interval_bars, set_style
 

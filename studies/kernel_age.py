@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from bbrlab.base.tables import published_table
-from bbrlab.publish.compare import MOVED, compare_points
+from bbrlab.comparison.compare import MOVED, compare_points
 
 OWN = "lab-6.12"  # with which the others are compared
 

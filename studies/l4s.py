@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.base.tables import published_table
-from bbrlab.results.algorithms import QUIET, colour_of_cca
+from bbrlab.results.algorithm_table import QUIET, colour_of_cca
 from bbrlab.results.statistics import over_seeds
 from bbrlab.show.plots.style import bounds_of, interval_bars, set_style
 

@@ -12,7 +12,7 @@ import pandas as pd
 from bbrlab.models import predictions
 from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import STEP_TOLERANCE
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.best_scale import figures_at_best_scale, table_file
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel
 from bbrlab.results.schema import check_columns

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.models.fluid import Run
-from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS, label_of_cca
+from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS, label_of_cca
 from bbrlab.show.plots.style import PUBLISHED
 from studies import taken_apart
 

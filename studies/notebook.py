@@ -34,7 +34,7 @@ from bbrlab.base.tables import published_table
 from bbrlab.claims.select import full_figures
 from bbrlab.measure.checks.check import kind_of
 from bbrlab.models import ware
-from bbrlab.results.algorithms import colour_of_cca, label_of_cca
+from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.results.schema import read_with
 from bbrlab.show.plots.style import plain, set_style

@@ -21,7 +21,7 @@ from bbrlab.results.verdicts import FINAL, NOT_REPRODUCED, REPRODUCED
 from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings, load_findings
-from bbrlab.show.outcomes import CAUSES, outcome_words
+from bbrlab.show.verdict_counts import CAUSES, outcome_words
 from bbrlab_apps.site.curve_pictures import Curves, curves_shown
 from bbrlab_apps.site.html import render
 

@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bbrlab.measure.schema import label_of
-from bbrlab.results.algorithms import colour_of_cca, label_of_cca, tinted
+from bbrlab.measure.metrics import label_of
+from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca, tinted
 from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.show.plots.style import plain, rows_with
 from bbrlab.show.verdicts import ink_on

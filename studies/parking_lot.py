@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from bbrlab.results.algorithms import colour_of_cca, label_of_cca
+from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca
 
 TITLES = {"parking_lot": "one base RTT, 40 ms", "parking_lot_hops": "base RTT 20 ms and 20 ms for each link"}
 FAIR: dict[str, Callable[[Any], Any]] = {  # {name: share of the link of a flow over n links, all RTTs equal}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.tables import point_means
 from bbrlab.scenario.frames import FRAME_BYTES
 from studies.figure_plots import curves

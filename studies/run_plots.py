@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from bbrlab.base.arrays import Array
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.series import goodput_series
-from bbrlab.results.algorithms import QUIET, colour_of_cca, label_of_cca
+from bbrlab.results.algorithm_table import QUIET, colour_of_cca, label_of_cca
 from bbrlab.results.schema import RUN_AGAIN, read_with
 from bbrlab.scenario.rates import Rate, before, buffer_full_ms, highest_mbit, queueing_delay_ms
 from bbrlab.show.plots.style import ABOVE

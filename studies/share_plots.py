@@ -12,7 +12,7 @@ import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bbrlab.results.algorithms import QUIET, colour_of_cca, label_of_cca
+from bbrlab.results.algorithm_table import QUIET, colour_of_cca, label_of_cca
 from bbrlab.results.shipped import results_to_show
 from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.show.panel import Panel

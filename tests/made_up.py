@@ -19,7 +19,7 @@ from bbrlab.claims.sample import Sample
 from bbrlab.claims.schema import Claim, Statement
 from bbrlab.kernel.key import build_key
 from bbrlab.kernel.specs import find_spec
-from bbrlab.measure.schema import GROUP, METRICS, RUN
+from bbrlab.measure.metrics import GROUP, METRICS, RUN
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import content_hash
 from bbrlab.run.conditions import CONDITIONS

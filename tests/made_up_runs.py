@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base import files
+from bbrlab.measure.metrics import GROUP
 from bbrlab.measure.sample_schema import BBR_COLUMNS
 from bbrlab.measure.sample_schema import SAMPLES as SAMPLES_COLUMNS
-from bbrlab.measure.schema import GROUP
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.output import MANIFEST, SAMPLES, SUMMARY
 from bbrlab.scenario.point import Point

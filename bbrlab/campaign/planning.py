@@ -22,7 +22,7 @@ from bbrlab.claims.schema import Claim
 from bbrlab.claims.wanted_seeds import may_ask
 from bbrlab.kernel.users import users_file
 from bbrlab.models.predictions import KINDS, prediction_file, steps_of
-from bbrlab.results.algorithms import draws_nothing
+from bbrlab.results.algorithm_table import draws_nothing
 from bbrlab.results.figures import Figure, figures_at, has_panel, lacking_ccas, own_of_figure, write_points
 from bbrlab.results.replacement import UNCHANGED, check_replaced, replacement
 from bbrlab.results.run_estimate import disk_bytes, estimate_s

@@ -15,7 +15,7 @@ from bbrlab.claims.columns import has_models, has_prediction, published
 from bbrlab.claims.expand import published_columns
 from bbrlab.claims.schema import CONDITIONS, PREDICTED, PUBLISHED, TREND_POINTS, WARE, Claim, Term
 from bbrlab.claims.select import select, traits_of
-from bbrlab.measure.schema import METRICS
+from bbrlab.measure.metrics import METRICS
 from bbrlab.results.figures import Figure
 from bbrlab.scenario.point import Point
 

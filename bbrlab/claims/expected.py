@@ -11,7 +11,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.columns import published
 from bbrlab.claims.schema import PUBLISHED, Claim
 from bbrlab.claims.select import select
-from bbrlab.measure.schema import METRICS, RUN
+from bbrlab.measure.metrics import METRICS, RUN
 from bbrlab.results.figures import Figure
 from bbrlab.scenario.point import Point
 

@@ -13,7 +13,7 @@ import pandas as pd
 from bbrlab.claims.resolution import OF_THE_BUFFER, WITHOUT_CHANCE
 from bbrlab.claims.schema import Claim
 from bbrlab.claims.select import select
-from bbrlab.measure.schema import METRICS
+from bbrlab.measure.metrics import METRICS
 from bbrlab.results.figures import Figure
 
 FIRST_SEEDS = 2  # by which runs are told to be the same: others may have more

@@ -15,7 +15,7 @@ import numpy as np
 from bbrlab.base.arrays import Array
 from bbrlab.claims.expressions import evaluate
 from bbrlab.claims.schema import CONDITIONS, PREDICTED, PUBLISHED, WARE
-from bbrlab.measure.schema import METRICS
+from bbrlab.measure.metrics import METRICS
 from bbrlab.scenario.point import Point
 
 WITHOUT_CHANCE = {*CONDITIONS, PUBLISHED, WARE, *PREDICTED}

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bbrlab.base.console import Console
 from bbrlab.measure.checks.check import failed_of, left_out_of
-from bbrlab.measure.schema import GROUP, RUN, label_of
+from bbrlab.measure.metrics import GROUP, RUN, label_of
 from bbrlab.measure.summary import BottleneckEntry, GroupEntry, Summary, path_words
 
 FAIRNESS = "jain_index"

@@ -11,8 +11,8 @@ from rich.text import Text
 from bbrlab.base.console import wide_console
 from bbrlab.base.words import number_of
 from bbrlab.campaign.progress import Progress, span
-from bbrlab.publish.expected_runs import Problem
-from bbrlab.publish.verify import OTHER_BUILD, Outcome
+from bbrlab.comparison.expected_runs import Problem
+from bbrlab.comparison.verify import OTHER_BUILD, Outcome
 
 OF_ANOTHER_BUILD = (
     "Another build of the kernel gives another trial, as good as any. Equal bytes need the same source and compiler, iperf3 and Python:"

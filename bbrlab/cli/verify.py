@@ -40,8 +40,8 @@ def verify(
     from bbrlab.base.console import Console
     from bbrlab.campaign.progress import Progress, key_of, span
     from bbrlab.cli.verification import content_of, progress_words, show_verification
-    from bbrlab.publish.expected_runs import results_at
-    from bbrlab.publish.verify import Outcome, choose, run_again
+    from bbrlab.comparison.expected_runs import results_at
+    from bbrlab.comparison.verify import Outcome, choose, run_again
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import figures_at
     from bbrlab.results.shipped import shipped_scale

@@ -1,4 +1,4 @@
-"""The arguments of tc for a bottleneck's queue; mininet/dumbbell.py and mininet/limiter.py have the commands."""
+"""The arguments of tc for a bottleneck's queue; mininet/dumbbell.py, limiter.py and opportunities.py have the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of a bottleneck, and of the run as a whole (definitions: bbrlab/measure/schema.py)."""
+"""Metrics of a bottleneck, and of the run as a whole (definitions: bbrlab/measure/metrics.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from bbrlab.base.arrays import Array
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.measure.lateness import in_window, value_at
 from bbrlab.measure.long_flows import LongFlow
 from bbrlab.measure.numbers import Value, jain_index, mean, ratio, rounded, spread_of
@@ -17,7 +17,7 @@ from bbrlab.measure.registry import Registry
 from bbrlab.scenario.rates import before, capacity_mbit, queueing_delay_ms
 from bbrlab.scenario.schema import Scenario
 
-RUN: Registry[Bottleneck] = Registry(schema.RUN)
+RUN: Registry[Bottleneck] = Registry(metrics.RUN)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _occupancy(link: Bottleneck) -> dict[str, Value]:
     return {"occupancy": spread["mean"], "occupancy_p50": spread["p50"], "occupancy_p95": spread["p95"]}
 
 
-_QUEUE = tuple(m for m in schema.RUN.values() if m.place[:2] == ("bottleneck", "queue_ms"))
+_QUEUE = tuple(m for m in metrics.RUN.values() if m.place[:2] == ("bottleneck", "queue_ms"))
 
 
 @RUN.of(*(m.name for m in _QUEUE))
@@ -126,7 +126,7 @@ def _two_queues(link: Bottleneck) -> dict[str, Value]:
     return {"l4s_packets": None} | values
 
 
-@RUN.of(*map(schema.queue_cdf_name, schema.QUEUE_CDF_RTTS))
+@RUN.of(*map(metrics.queue_cdf_name, metrics.QUEUE_CDF_RTTS))
 def _queue_cdf(link: Bottleneck) -> dict[str, Value]:
     rtt_ms = link.scenario.network.mean_rtt_ms
-    return {schema.queue_cdf_name(n): mean(link.delay_ms <= n * rtt_ms) for n in schema.QUEUE_CDF_RTTS}
+    return {metrics.queue_cdf_name(n): mean(link.delay_ms <= n * rtt_ms) for n in metrics.QUEUE_CDF_RTTS}

@@ -1,4 +1,4 @@
-"""Metrics of long flows: of one, and of a group (definitions: bbrlab/measure/schema.py)."""
+"""Metrics of long flows: of one, and of a group (definitions: bbrlab/measure/metrics.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.experiment.transfers import FlowPlan
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, FIN_BYTES, FlowCounters
 from bbrlab.measure.jitter import jitter_ms, largest_by_second
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S, in_window
@@ -24,7 +24,7 @@ from bbrlab.measure.summary import FlowEntry
 from bbrlab.scenario.rates import before, capacity_mbit, queueing_delay_ms
 from bbrlab.scenario.schema import Flow, Network, Scenario
 
-LONG: Registry[LongGroup] = Registry(schema.GROUP)
+LONG: Registry[LongGroup] = Registry(metrics.GROUP)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ PHASES = ("startup_s", "up_s", "down_s", "cruise_s", "between_probe_rtt_s", "bet
 
 
 def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
-    """Mean lengths and distances of a BBR flow's phases (bbrlab/measure/schema.py); None for phases that did not occur.
+    """Mean lengths and distances of a BBR flow's phases (bbrlab/measure/metrics.py); None for phases that did not occur.
 
     Args:
         columns: ``time_s`` (s) and ``bbr_state`` (index into STATES, NaN: not told) of the flow, shape (samples,).

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
+from bbrlab.measure.metrics import Metric
 from bbrlab.measure.numbers import Value
-from bbrlab.measure.schema import Metric
 
 Subject = TypeVar("Subject")
 
@@ -25,7 +25,7 @@ class Registry(Generic[Subject]):
         """Decorator: the function computes these metrics. KeyError for one that is not in the schema or computed twice."""
         for name in names:
             if name not in self.scope or name in self.names:
-                raise KeyError(f"metric {name}: not in bbrlab/measure/schema.py, or computed by two functions")
+                raise KeyError(f"metric {name}: not in bbrlab/measure/metrics.py, or computed by two functions")
 
         def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
             self.functions[names] = function

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.arrays import Array
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.numbers import Value, mean, ratio, rounded, spread_of
 from bbrlab.measure.registry import Registry
 from bbrlab.scenario.rates import before, capacity_mbit, highest_mbit
 from bbrlab.scenario.schema import Scenario
 
-SHORT: Registry[ShortGroup] = Registry(schema.GROUP)
+SHORT: Registry[ShortGroup] = Registry(metrics.GROUP)
 
 
 def set_up_s(chunk: Array, rtt_ms: float) -> Array:

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.measure.checks.check import CheckEntry
-from bbrlab.measure.real_time import RealTimeEntry
+from bbrlab.measure.checks.real_time import RealTimeEntry
 
 Spread = dict[str, float | None]
 

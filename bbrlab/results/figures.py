@@ -20,7 +20,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.kernel.own import OwnCca, own_of
 from bbrlab.kernel.specs import find_spec
-from bbrlab.results.algorithms import draws_nothing
+from bbrlab.results.algorithm_table import draws_nothing
 from bbrlab.results.config import Config, load_config
 from bbrlab.results.replacement import Replacement, replacement
 from bbrlab.results.run_estimate import packets_of

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import DamagedFile, UserError
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.measure.summary import Summary
 from bbrlab.results.nested import leaves
 from bbrlab.results.schema import RUN_AGAIN, other_version_error
@@ -164,12 +164,12 @@ def checked_summary(content: Any, path: Path) -> Summary:
             raise _without(path, place) from None
         raise _changed(path, place, first["msg"]) from None
     summary: Summary = content  # not pydantic's copy, in which 10 is 10.0, with another hash
-    entries: list[tuple[str, Iterable[schema.Metric], Any]] = [
-        *((f"groups.{i}.", schema.GROUP.values(), group) for i, group in enumerate(summary["groups"])),
-        ("", schema.RUN.values(), summary),
+    entries: list[tuple[str, Iterable[metrics.Metric], Any]] = [
+        *((f"groups.{i}.", metrics.GROUP.values(), group) for i, group in enumerate(summary["groups"])),
+        ("", metrics.RUN.values(), summary),
     ]
-    for place, metrics, entry in entries:
-        for metric in metrics:
+    for place, described, entry in entries:
+        for metric in described:
             try:
                 value = metric.of_run(entry) if entry is summary else metric.of_group(entry)
             except KeyError as error:

@@ -12,7 +12,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import DamagedFile
 from bbrlab.base.files import open_plain
 from bbrlab.base.tables import SHIPS_ANEW, read_table
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 
 MADE_ANEW = "delete it, and snakemake makes it anew"
 # Columns of a figure's table by type; metrics are numbers, too.
@@ -20,7 +20,7 @@ _WORDS = ("point", "cca", "kernel", "kernel_key", "qdisc")
 _WHOLE = ("seed", "group", "count")
 _NUMBERS = (
     "virtual_s", "wall_s", "rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp", "random_loss", "duration_s",
-    "window_start_s", "window_end_s", *schema.METRICS,
+    "window_start_s", "window_end_s", *metrics.METRICS,
 )  # fmt: skip
 ONE_ROW = ["point", "seed", "group"]  # identify a row of a figure's table
 RUN_AGAIN = "run this point again (of a campaign: remove its folder, and snakemake does)"

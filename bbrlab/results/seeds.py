@@ -16,8 +16,8 @@ from pydantic import Field, ValidationError
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
-from bbrlab.measure.schema import METRICS
-from bbrlab.results.algorithms import draws_nothing
+from bbrlab.measure.metrics import METRICS
+from bbrlab.results.algorithm_table import draws_nothing
 from bbrlab.results.figures import Figure
 
 ROUNDS = 3  # the first with the figure's trials, and two in which a point may get more

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.arrays import Array
+from bbrlab.measure.metrics import label_of
 from bbrlab.measure.sample_schema import ACKS, COLUMNS, IN_FLIGHT, SAMPLES, of_link, packets_in_flight
-from bbrlab.measure.schema import label_of
 from bbrlab.measure.series import goodput_series, jitter_series, whole_bin_s
 from bbrlab.results.run_manifest import RunScenario
 from bbrlab.scenario.rates import before, queueing_delay_ms

@@ -11,7 +11,7 @@ import pandas as pd
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import write_csv
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.measure.summary import GroupEntry, Summary
 from bbrlab.results.figures import Figure, Run, runs_of
 from bbrlab.results.run_folder import RunFolder
@@ -23,7 +23,7 @@ IDENTITY = ("point", "seed", "ok", "group", "cca", "count", "kernel", "kernel_ke
 
 
 def run_rows(run: Run, summary: Summary | None = None) -> list[dict[str, Any]]:
-    """One row per flow group of a finished run: its identity, conditions, and every metric of bbrlab/measure/schema.py.
+    """One row per flow group of a finished run: its identity, conditions, and every metric of bbrlab/measure/metrics.py.
     DamagedFile if its summary.json lacks a field or a metric, since another version of this package made it."""
     summary = summary or RunFolder(run.folder).summary
     shared = {
@@ -34,7 +34,7 @@ def run_rows(run: Run, summary: Summary | None = None) -> list[dict[str, Any]]:
         **run.point.values,
         **run.point.conditions,
     }
-    values = ((name, metric, metric.of_run(summary)) for name, metric in schema.RUN.items())
+    values = ((name, metric, metric.of_run(summary)) for name, metric in metrics.RUN.items())
     outcome = {name: value for name, metric, value in values if value is not None or not metric.sometimes}
     groups = [_group_columns(group) for group in summary["groups"]]
     made = {
@@ -49,7 +49,7 @@ def run_rows(run: Run, summary: Summary | None = None) -> list[dict[str, Any]]:
 def _group_columns(group: GroupEntry) -> dict[str, Any]:
     """A flow group's identity and metrics."""
     identity = {"cca": group["cca"], "count": group["count"], "direction": group["direction"]}
-    return identity | {name: metric.of_group(group) for name, metric in schema.GROUP.items()}
+    return identity | {name: metric.of_group(group) for name, metric in metrics.GROUP.items()}
 
 
 def figure_table(figure: Figure, seeds: Mapping[str, int] | None = None) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def figure_table(figure: Figure, seeds: Mapping[str, int] | None = None) -> pd.D
 def table_of_rows(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """The table of run_rows() of a figure's runs; their kernels are not checked."""
     table = pd.DataFrame(rows)
-    for column in schema.METRICS.keys() & set(table):  # a column of None only must be numeric, too
+    for column in metrics.METRICS.keys() & set(table):  # a column of None only must be numeric, too
         table[column] = table[column].astype(float)
     for name, values in table.loc[:, table.dtypes == "object"].items():
         texts = values.dropna().map(lambda value: isinstance(value, str))
@@ -138,9 +138,9 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     for figure, content in tables.items():
         shared = content.assign(paper=figure.split("/")[0], case=content.get("case", ""), flows=_flows(content))
         of_run = shared[shared["group"] == 0].assign(group=-1, cca="", flows=0)
-        for frame, metrics in ((shared, schema.GROUP), (of_run, schema.RUN)):
+        for frame, names in ((shared, metrics.GROUP), (of_run, metrics.RUN)):
             keys = [c for c in TIDY[: TIDY.index("metric")] if c in frame]
-            present = [m for m in metrics if m in frame]
+            present = [m for m in names if m in frame]
             long = frame.melt([*keys, "seed", "ok"], present, "metric", "value")
             every = long.groupby([*keys, "metric"], sort=False)
             counts = every.agg(runs=("ok", "size"), good=("ok", "sum"), values=("value", "count"))
@@ -148,7 +148,7 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
             good = over_seeds(long[long["ok"]].groupby([*keys, "metric"], sort=False)["value"])
             joined = counts.loc[counts["values"] > 0, ["failed", "good"]].join(good)
             rows = joined.reset_index()
-            parts.append(rows.assign(unit=rows["metric"].map(lambda name: schema.METRICS[name].unit)))
+            parts.append(rows.assign(unit=rows["metric"].map(lambda name: metrics.METRICS[name].unit)))
     result: pd.DataFrame = pd.concat(parts, ignore_index=True)
     result["seeds"] = result["seeds"].fillna(0).astype(int)
     result["without"] = result["good"] - result["seeds"]
@@ -164,7 +164,7 @@ def read_tables(tables: Iterable[Path]) -> dict[str, pd.DataFrame]:
 def read_figure(path: Path) -> pd.DataFrame:
     """A figure's table, SCALE/PAPER/FIGURE.parquet, of figure_table(); an older one may lack metrics of later versions. UserError
     naming file and column, if a column is missing or has invalid values, or a row is duplicated."""
-    return read_with(path, (*IDENTITY, *CONDITIONS, *schema.ALWAYS))
+    return read_with(path, (*IDENTITY, *CONDITIONS, *metrics.ALWAYS))
 
 
 def read_points(path: Path) -> pd.DataFrame:

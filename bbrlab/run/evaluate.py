@@ -18,11 +18,11 @@ from bbrlab.experiment.report import Report
 from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.measure.bbr_record import forget_states
 from bbrlab.measure.checks.check import entry_of, failed_of
+from bbrlab.measure.checks.real_time import RealTimeEntry, real_time_checks, real_time_entry
 from bbrlab.measure.checks.suite import run_checks
 from bbrlab.measure.flow_counters import flow_counters
 from bbrlab.measure.lateness import lateness_s
-from bbrlab.measure.metrics import summarise
-from bbrlab.measure.real_time import RealTimeEntry, real_time_checks, real_time_entry
+from bbrlab.measure.summarise import summarise
 from bbrlab.measure.summary import Summary
 from bbrlab.measure.tables import acks_table, samples_table, short_flows_table
 from bbrlab.measure.traces import decode

@@ -1,4 +1,4 @@
-"""What a seed draws before the guest starts."""
+"""What a seed draws before the guest starts. The guest draws each packet's time itself (mininet/dumbbell.py, kernels/patches/lateness)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import ShownResults, figures_without_noise, older_versions, results_to_show
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import NOT_RUN
-from bbrlab.show.outcomes import step
+from bbrlab.show.verdict_counts import step
 
 Row = Mapping[str, Any]
 _CLAIMS_OF = ("reproduced", "not_reproduced", "inconclusive")  # of a statement: how many of its claims

@@ -11,7 +11,7 @@ import pandas as pd
 from rich.table import Table
 
 from bbrlab.base.console import Console
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.results.tables import CONDITIONS, IDENTITY, point_means
 
 # (column of figure_table(), head, digits behind the point); what is of the run and not of a group stands once per point.
@@ -28,7 +28,7 @@ SHOWN = (
 
 def swept_columns(table: pd.DataFrame) -> list[str]:
     """What tells the points of a figure apart: the case, and the swept fields of its scenario."""
-    not_swept = {"figure", "direction", *IDENTITY, *CONDITIONS, *schema.METRICS}
+    not_swept = {"figure", "direction", *IDENTITY, *CONDITIONS, *metrics.METRICS}
     return [column for column in table.columns if column not in not_swept]
 
 
@@ -99,8 +99,8 @@ def _table(table: pd.DataFrame, pad: str, beside: Beside | None, *, narrow: bool
         again = first["group"] > 0
         numbers: list[str] = []
         for column, _, digits in shown:
-            text = interval_text(means[column], place, digits, "" if narrow and column in schema.RUN else pad)
-            numbers.append("" if again and column in schema.RUN else text)
+            text = interval_text(means[column], place, digits, "" if narrow and column in metrics.RUN else pad)
+            numbers.append("" if again and column in metrics.RUN else text)
             if beside and column == beside.metric:
                 numbers += beside.cells.get(place, ("", ""))
         failed = int((~rows["ok"]).sum())

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.claims.schema import rounded
-from bbrlab.results.algorithms import OTHER_COLOURS
+from bbrlab.results.algorithm_table import OTHER_COLOURS
 from bbrlab.results.verdicts import (
     AS_READ,
     FINAL,
@@ -20,7 +20,7 @@ from bbrlab.results.verdicts import (
     PARTLY_RUN,
     REPRODUCED,
 )
-from bbrlab.show.outcomes import HALF, HARDLY, MOSTLY
+from bbrlab.show.verdict_counts import HALF, HARDLY, MOSTLY
 
 MOST_SEEDS = 1000  # that are told
 
@@ -44,7 +44,7 @@ class Look:
 _WHITE, _BLACK = "#ffffff", "#10151b"
 _SOME = "Some of its claims came out as the paper says, others did not, in every reading"
 # From indigo to brown in steps of lightness, which people with red-green blindness tell apart too; grey: no verdict. No algorithm
-# has one of these (results/algorithms.py).
+# has one of these (results/algorithm_table.py).
 _HALF = Look("half", "◑", "cyan", "#f6ecc0", f"{_SOME}: more than a third of those judged, less than two thirds.")
 LOOKS = {
     REPRODUCED: Look("good", "✓", "green", "#3f3384", "Every claim that tests the statement came out as the paper says, each with its tolerance and at most 5 % error."),

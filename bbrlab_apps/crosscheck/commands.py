@@ -34,7 +34,7 @@ def crosscheck(
     nothing. Ends with 0 if nothing differs, 1 if something does, 2 if there is nothing to compare.
     """
     from bbrlab.base import paths
-    from bbrlab.publish.compare import METRICS, POINTS
+    from bbrlab.comparison.compare import METRICS, POINTS
     from bbrlab.scenario.load import load_scenario, points_of
     from bbrlab_apps.crosscheck.runs import REAL, check_options, real_backend
     from bbrlab_apps.crosscheck.runs import crosscheck as run_both

@@ -12,12 +12,12 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
+from bbrlab.comparison.compare import MOVED, NOT_COMPARED, compare_points
 from bbrlab.experiment.machine import host
 from bbrlab.kernel.probe import QEMU
 from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.summary import Summary
-from bbrlab.publish.compare import MOVED, NOT_COMPARED, compare_points
 from bbrlab.results.figures import Run
 from bbrlab.results.tables import run_rows
 from bbrlab.run.run import run_point
@@ -105,7 +105,7 @@ def crosscheck(
     Args:
         out: gets a folder for each run: ``uml`` or the backend, the point's label, ``seed-N``.
         kernels: {backend: entry of kernels.yaml; None: the default}.
-        metrics: names of bbrlab/measure/schema.py.
+        metrics: names of bbrlab/measure/metrics.py.
         on_progress: called with (verb, text); the verb "run" begins another run, or says that one was refused.
     """
     check_options(seeds, metrics, kernels.values())

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from bbrlab.base.console import wide_console
 from bbrlab.base.tables import write_csv
-from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, metric_words
+from bbrlab.comparison.compare import MOVED, NOT_COMPARED, OPEN, SAME, metric_words
 from bbrlab_apps.crosscheck.runs import Crosscheck
 
 WORDS = {SAME: "equal", OPEN: "not told apart", MOVED: "differs", NOT_COMPARED: "not compared"}

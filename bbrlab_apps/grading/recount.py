@@ -13,9 +13,9 @@ from bbrlab.measure.checks.check import CheckEntry
 from bbrlab.measure.checks.suite import run_checks
 from bbrlab.measure.flow_counters import FlowCounters, flow_counters
 from bbrlab.measure.lateness import lateness_s
-from bbrlab.measure.metrics import summarise
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.sockets import Flows
+from bbrlab.measure.summarise import summarise
 from bbrlab.measure.summary import Measured
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario

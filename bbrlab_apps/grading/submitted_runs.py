@@ -21,7 +21,7 @@ from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.plan import Plan, make_plan
 from bbrlab.experiment.plan_types import Trace
 from bbrlab.kernel.built import Kernel, describe_kernel, without_build
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.measure.summary import Measured
 from bbrlab.results.digest import summary_digest
 from bbrlab.results.nested import MISSING, Difference, differences, in_words, is_number, leaves
@@ -385,10 +385,10 @@ def _numbers(summary: dict[str, Any], groups: int) -> dict[str, Any]:
         if len(summary["groups"]) != groups:
             raise TypeError
         for group in summary["groups"]:
-            values = [metric.of_group(group) for metric in schema.GROUP.values()]
+            values = [metric.of_group(group) for metric in metrics.GROUP.values()]
             if not all(v is None or is_number(v) for v in values) or not isinstance(group["cca"], str):
                 raise TypeError
-        if not all(m.of_run(measured) is None or is_number(m.of_run(measured)) for m in schema.RUN.values()):
+        if not all(m.of_run(measured) is None or is_number(m.of_run(measured)) for m in metrics.RUN.values()):
             raise TypeError
     except (KeyError, TypeError, AttributeError):
         raise UserError(f"{SUMMARY}: lacks metrics, or has some that are no numbers") from None

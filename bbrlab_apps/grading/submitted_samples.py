@@ -18,7 +18,7 @@ from bbrlab.measure.checks.bottleneck import BUSY_RATE_TOLERANCE, SEGMENT_BYTES
 from bbrlab.measure.checks.check import VIRTUAL_TIME
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.sample_schema import SAMPLES, TCP_INFO
-from bbrlab.results.algorithms import ALGORITHMS
+from bbrlab.results.algorithm_table import ALGORITHMS
 from bbrlab.run.output import SAMPLES as TABLE
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import rate_at

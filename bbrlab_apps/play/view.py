@@ -25,7 +25,7 @@ from textual.events import Resize
 from textual.widgets import DataTable, Input, RichLog, Static
 from textual_plot import HiResMode, PlotWidget
 
-from bbrlab.results.algorithms import colour_of_link, group_colour, tinted
+from bbrlab.results.algorithm_table import colour_of_link, group_colour, tinted
 from bbrlab_apps.play.command_line import CommandLine, Words
 from bbrlab_apps.play.live_samples import Follower, Now
 from bbrlab_apps.play.played import Played, read_events

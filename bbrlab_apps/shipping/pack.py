@@ -19,7 +19,7 @@ from bbrlab.base.words import number_of
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.kernel.built import without_build
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.results.config import command_for
@@ -240,7 +240,7 @@ def _check_complete(campaign: Finished, figure: Figure, runs: Sequence[Run]) -> 
 def _check_table(figure: Figure, table: pd.DataFrame, runs: Sequence[FinishedRun], place: Path) -> None:
     """UserError if a table is not of these runs."""
     expected = table_of_rows([row for finished in runs for row in finished.rows])
-    newer = [m for m in schema.METRICS.keys() - {*schema.ALWAYS} if m in expected and m not in table]
+    newer = [m for m in metrics.METRICS.keys() - {*metrics.ALWAYS} if m in expected and m not in table]
     expected = expected.drop(columns=newer).astype(
         {c: float for c in expected if c in table and table[c].dtype == float}
     )

@@ -16,8 +16,8 @@ from bbrlab.base.workers import workers
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statement_verdict import verdict_tables_by_file
+from bbrlab.comparison.compare import moved_verdicts
 from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of, packed
-from bbrlab.publish.compare import moved_verdicts
 from bbrlab.results.figures import Figure, figures_at, has_panel
 from bbrlab.results.shipped import STATEMENTS, Manifest
 from bbrlab.results.tables import tidy

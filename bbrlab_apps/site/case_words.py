@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithm_table import label_of_cca
 
 # The beginning of a figure's id ("": any), a pattern of the whole name, and its words; the first that fits counts.
 _WORDS = (

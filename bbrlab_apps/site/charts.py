@@ -17,9 +17,9 @@ import pandas as pd
 from bbrlab.claims.expected import WHOLE_RUN, expected_at, metrics_read
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import Claim
-from bbrlab.measure.schema import GROUP, METRICS, RUN, label_of
+from bbrlab.measure.metrics import GROUP, METRICS, RUN, label_of
 from bbrlab.models import predictions, ware
-from bbrlab.results.algorithms import colour_of_cca, label_of_cca
+from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.results.schema import check_columns
 from bbrlab.results.statistics import over_seeds
@@ -124,8 +124,8 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
 
 ASKED, GOODPUT = "what the claims read", "goodput and shares"
 _KINDS = {
-    GOODPUT: r"goodput|share|written|jain|utilisation",
-    "queue and RTT": r"queue|occupancy|rtt_ms_mean",
+    GOODPUT: r"goodput|share|written|jain|(link_)?utilisation",
+    "queue and RTT": r"(classic_|l4s_)?queue|occupancy|(min_)?rtt_ms",
     "loss and marks": r"loss|drops|retrans|ecn",
     "BBR's states and estimates": r"bbr_|startup_s|up_|down_s|cruise_|between_",
     "transmissions": r"chunks|unfinished|concurrent|slowdown|srpt|completion",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bbrlab.results.algorithms import OTHER_COLOURS, QUEUE_COLOUR, QUIET, colour_of_cca, label_of_cca
+from bbrlab.results.algorithm_table import OTHER_COLOURS, QUEUE_COLOUR, QUIET, colour_of_cca, label_of_cca
 from bbrlab.results.curves import DISTRIBUTION, SEED, TIME, Choice, choices, curves_of_figure, file_of, read_curves
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.series import series_of

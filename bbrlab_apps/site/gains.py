@@ -16,7 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.columns import published
 from bbrlab.claims.schema import PUBLISHED, Claim, Term
 from bbrlab.claims.select import select
-from bbrlab.measure.schema import METRICS, RUN
+from bbrlab.measure.metrics import METRICS, RUN
 from bbrlab.results.figures import Figure
 from bbrlab.scenario.point import Point
 

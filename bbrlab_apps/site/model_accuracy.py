@@ -11,7 +11,7 @@ import numpy as np
 
 from bbrlab.claims.expected import measured_point
 from bbrlab.claims.schema import Claim
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.verdicts import FINAL
 from bbrlab.show.findings import Findings
 from bbrlab_apps.site.charts import MODELLED, MODELS, share_by

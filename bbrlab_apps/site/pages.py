@@ -15,7 +15,16 @@ from bbrlab.results.figures import Figure
 from bbrlab.results.replacement import replacement
 from bbrlab.results.verdicts import DECIDED
 from bbrlab.show.findings import Findings
-from bbrlab.show.outcomes import STEPS, by_step, cause_table, causes, counted, noise_words, outcome_words, score_lines
+from bbrlab.show.verdict_counts import (
+    STEPS,
+    by_step,
+    cause_table,
+    causes,
+    counted,
+    noise_words,
+    outcome_words,
+    score_lines,
+)
 from bbrlab_apps.site.charts import shown_chart, table_of
 from bbrlab_apps.site.curve_pictures import curves_shown, pictures_of
 from bbrlab_apps.site.html import embedded, render, slug

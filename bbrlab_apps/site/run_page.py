@@ -23,11 +23,11 @@ from bbrlab.kernel.own import recipe_name
 from bbrlab.kernel.specs import load_specs
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.checks.check import failed_of
+from bbrlab.measure.metrics import GROUP, RUN, label_of
 from bbrlab.measure.phases import phases
 from bbrlab.measure.sample_schema import IN_FLIGHT, of_link
-from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.summary import Summary, path_words
-from bbrlab.results.algorithms import QUEUE_COLOUR, QUIET, colour_of_cca, colour_of_link, label_of_cca
+from bbrlab.results.algorithm_table import QUEUE_COLOUR, QUIET, colour_of_cca, colour_of_link, label_of_cca
 from bbrlab.results.curves import thinned
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.run_manifest import RunManifest, RunScenario

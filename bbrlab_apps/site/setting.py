@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.scenario.point import Point
 from bbrlab_apps.site.html import number

@@ -19,7 +19,7 @@ from bbrlab.results.verdicts import (
     REPRODUCED,
 )
 from bbrlab.show.findings import Findings, Row
-from bbrlab.show.outcomes import CAUSES, HALF, HARDLY, MISSED, MOSTLY
+from bbrlab.show.verdict_counts import CAUSES, HALF, HARDLY, MISSED, MOSTLY
 from bbrlab.show.verdicts import marks_text, measured_text, verdict_text
 from bbrlab_apps.site.charts import MODELLED, MODELS, share_by
 from bbrlab_apps.site.html import number

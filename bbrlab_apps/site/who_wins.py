@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from bbrlab.results.algorithms import colour_of_cca, label_of_cca, tinted
+from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca, tinted
 from bbrlab.results.figures import Figure, has_panel
 from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings

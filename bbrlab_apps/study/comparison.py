@@ -15,7 +15,7 @@ from bbrlab.base import files
 from bbrlab.base.console import Console, wide_console
 from bbrlab.base.tables import write_csv
 from bbrlab.base.words import number_of
-from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, metric_words, one_sided
+from bbrlab.comparison.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, metric_words, one_sided
 from bbrlab_apps.site.html import render
 
 ROWS_MAX = 40  # of points that moved, on the terminal

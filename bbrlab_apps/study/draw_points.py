@@ -20,9 +20,9 @@ from matplotlib.transforms import ScaledTranslation
 
 from bbrlab.base.errors import UserError
 from bbrlab.claims.expected import metrics_read
-from bbrlab.measure import schema
-from bbrlab.measure.schema import label_of
-from bbrlab.results.algorithms import ALGORITHMS, group_colour, label_of_cca
+from bbrlab.measure import metrics
+from bbrlab.measure.metrics import label_of
+from bbrlab.results.algorithm_table import ALGORITHMS, group_colour, label_of_cca
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.series import STATE, columns_of, names, series_of, values_of
 from bbrlab.results.tables import CONDITIONS, point_means
@@ -158,18 +158,18 @@ def choose(
     """
     columns = [*source.swept, FLOWS, "cca", "group", "seed", *CONDITIONS]
     others = f"there are {', '.join(columns)}"
-    sampled = kind == "cdf" and (y is None or y not in schema.METRICS)
+    sampled = kind == "cdf" and (y is None or y not in metrics.METRICS)
     if sampled:
         y = resolve("--y", y or "queue", [n for n in names() if n != STATE], "docs/howto/ask.md has the list")
         of_flows = series_of(y).of_flows
     else:
-        there = [m for m in schema.METRICS if m in table and table[m].notna().any()]
+        there = [m for m in metrics.METRICS if m in table and table[m].notna().any()]
         y = (
             resolve("--y", y, there, "docs/reference/results.md has all metrics")
             if y
             else _default_metric(source, there)
         )
-        of_flows = y in schema.GROUP
+        of_flows = y in metrics.GROUP
     free = [c for c in source.swept if table[c].nunique(dropna=False) > 1]
     x = resolve("--x", x, columns, others) if x else None
     hue = resolve("--hue", hue, columns, others) if hue else None
@@ -220,7 +220,7 @@ def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -
         kind: line, box, cdf or heat.
     """
     table = _windows_in_words(table)
-    if not choice.sampled and choice.y in schema.RUN:
+    if not choice.sampled and choice.y in metrics.RUN:
         table = table[table["group"] == table.groupby(["point", "seed"])["group"].transform("min")]
     good = table[table["ok"]]
     if not len(good):
@@ -515,7 +515,7 @@ def _what(choice: Choice, table: pd.DataFrame) -> str:
     """What is drawn of points, with its unit, and whether it is of a group's flows together."""
     if choice.sampled:
         return series_of(choice.y).label
-    return label(choice.y, table) + (", sum of flows" if choice.y in schema.SUMMED and _has_several(table) else "")
+    return label(choice.y, table) + (", sum of flows" if choice.y in metrics.SUMMED and _has_several(table) else "")
 
 
 def _labels(figure: Figure, kind: str, choice: Choice, table: pd.DataFrame) -> None:
@@ -544,7 +544,7 @@ def _samples(source: PointsSource, good: pd.DataFrame, name: str) -> pd.DataFram
             row = rows[rows["group"] == group] if series.of_flows else rows.head(1 if group == -1 else 0)
             inside = (times >= low) & (times <= high)
             if len(row) and inside.any():
-                head = {c: row[c].iloc[0] for c in row.columns if c not in schema.METRICS}
+                head = {c: row[c].iloc[0] for c in row.columns if c not in metrics.METRICS}
                 parts.append(pd.DataFrame({name: values[inside]}).assign(**head))
     if not parts:
         raise UserError(f"{source.name}: no run has samples of {name} in its window")

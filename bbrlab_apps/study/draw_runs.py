@@ -17,7 +17,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.phases import phases
 from bbrlab.measure.summary import path_words
-from bbrlab.results.algorithms import QUIET, colour_of_link, group_colour, label_of_cca
+from bbrlab.results.algorithm_table import QUIET, colour_of_link, group_colour, label_of_cca
 from bbrlab.results.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
 from bbrlab.scenario.rates import before, buffer_full_ms
 from bbrlab.show.plots.style import COLUMNS

@@ -17,9 +17,9 @@ from markupsafe import Markup
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
-from bbrlab.measure import schema
-from bbrlab.measure.schema import label_of
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.measure import metrics
+from bbrlab.measure.metrics import label_of
+from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import point_means
 from bbrlab.run.output import PAGE, SAMPLES, SUMMARY
@@ -145,7 +145,7 @@ def _points(
         cells = ["" if pd.isna(first[name]) else f"{first[name]}" for name in swept]
         cells.append(f"{first['count']} {label_of_cca(first['cca'])}")
         cells += [
-            "" if group > 0 and column in schema.RUN else interval_text(means[column], (point, group), digits)
+            "" if group > 0 and column in metrics.RUN else interval_text(means[column], (point, group), digits)
             for column, _, digits in shown
         ]
         runs = [] if group > 0 else [links[point, int(seed)] for seed in sorted(rows["seed"].unique())]

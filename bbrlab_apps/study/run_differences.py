@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bbrlab.measure import schema
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.measure import metrics
+from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.nested import MISSING, differences
 from bbrlab_apps.study.sources import RunSource
 
@@ -57,20 +57,20 @@ def _made_by(run: RunSource) -> dict[str, Any]:
     }
 
 
-def numbers_of(one: RunSource, two: RunSource, metrics: Sequence[str] = METRICS) -> list[Number]:
+def numbers_of(one: RunSource, two: RunSource, names: Sequence[str] = METRICS) -> list[Number]:
     """Metrics of two runs: those of each flow group, then those of the run. Where neither has one, it is left out."""
-    return [n for n in _numbers(one, two, metrics) if n.one is not None or n.two is not None]
+    return [n for n in _numbers(one, two, names) if n.one is not None or n.two is not None]
 
 
-def _numbers(one: RunSource, two: RunSource, metrics: Sequence[str]) -> Iterator[Number]:
+def _numbers(one: RunSource, two: RunSource, names: Sequence[str]) -> Iterator[Number]:
     groups = one.summary["groups"], two.summary["groups"]
     for g in range(max(map(len, groups))):
         pair = [of[g] if g < len(of) else None for of in groups]
         ccas = dict.fromkeys(f"{group['count']} {label_of_cca(group['cca'])}" for group in pair if group is not None)
-        for name in metrics:
-            if name in schema.GROUP:
-                values = [None if group is None else schema.GROUP[name].of_group(group) for group in pair]
+        for name in names:
+            if name in metrics.GROUP:
+                values = [None if group is None else metrics.GROUP[name].of_group(group) for group in pair]
                 yield Number(name, f"flows.{g}: {' / '.join(ccas)}", values[0], values[1])
-    for name in metrics:
-        if name in schema.RUN:
-            yield Number(name, "", *(schema.RUN[name].of_run(run.summary) for run in (one, two)))
+    for name in names:
+        if name in metrics.RUN:
+            yield Number(name, "", *(metrics.RUN[name].of_run(run.summary) for run in (one, two)))

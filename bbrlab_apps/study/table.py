@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.tables import write_csv
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.results.tables import CONDITIONS, point_means, run_rows, table_of_rows, write_table
 from bbrlab.show.points_table import swept_columns
 from bbrlab_apps.study.plan import MEANS, TABLE, Study
@@ -43,7 +43,7 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
     first: pd.DataFrame = table.groupby(keys, sort=False)[who].first()
     runs = table.groupby(keys, sort=False)["ok"]
     columns: dict[str, Any] = {"runs": runs.sum().astype(int), "failed": runs.agg(lambda ok: int((~ok).sum()))}
-    for name in schema.METRICS:
+    for name in metrics.METRICS:
         if name in table and table[name].notna().any():
             of = point_means(table, keys, name).set_index(keys)
             columns |= {name: of["mean"], f"{name}_ci95": of["ci95"]}

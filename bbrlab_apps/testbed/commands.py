@@ -160,7 +160,7 @@ def _show_numbers(rows: Sequence[Row]) -> None:
     from rich.table import Table
 
     from bbrlab.base.console import Console
-    from bbrlab.measure.schema import label_of
+    from bbrlab.measure.metrics import label_of
 
     table = Table(box=None, pad_edge=False)
     for head, right in (("\nin the window", False), ("\ntestbed", True), ("\nlab", True), ("\nlab's runs", True)):

@@ -13,8 +13,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bbrlab.measure.schema import GROUP
-from bbrlab.results.algorithms import group_colour, label_of_cca
+from bbrlab.measure.metrics import GROUP
+from bbrlab.results.algorithm_table import group_colour, label_of_cca
 from bbrlab.show.plots.style import set_style
 from bbrlab_apps.study.sources import RunSource
 from bbrlab_apps.testbed.estimate import Estimate, clock_of, rate_over_time, rates_between

@@ -12,7 +12,7 @@ import numpy as np
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
-from bbrlab.results.algorithms import ALGORITHMS, label_of_cca
+from bbrlab.results.algorithm_table import ALGORITHMS, label_of_cca
 from bbrlab.scenario.frames import (
     FRAME_BYTES,
     IP_HEADER_BYTES,

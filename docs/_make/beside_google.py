@@ -15,7 +15,7 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.tables import published_table
 from bbrlab.measure.bbr_record import STATES
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.figures import PANEL_KEYS, figures_at
 from bbrlab.results.shipped import read_manifest
 from bbrlab.results.statistics import rms

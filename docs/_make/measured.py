@@ -16,7 +16,7 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.config import FULL, load_config
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel
 from bbrlab.results.shipped import Failed, is_shipped, left_out, older_versions, read_manifest

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bbrlab.base import paths
-from bbrlab.measure import sample_schema, schema
+from bbrlab.measure import metrics, sample_schema
+from bbrlab.measure.metrics import Metric
 from bbrlab.measure.sample_schema import Column
-from bbrlab.measure.schema import Metric
 from docs._make.marks import page, table
 
 PAGE = paths.ROOT / "docs/reference/results.md"
@@ -17,7 +17,7 @@ PAGE = paths.ROOT / "docs/reference/results.md"
 
 # What the page says once, above the tables.
 PERCENTILES = re.compile(r"[,;]? ?linear between samples \(NumPy's default, method 7 of Hyndman and Fan 1996\)")
-SINCE = next(m.since for m in schema.GROUP.values() if m.since)  # when most of the later ones came
+SINCE = next(m.since for m in metrics.GROUP.values() if m.since)  # when most of the later ones came
 LONG = 50  # a definition that another metric has, too, is told once
 
 
@@ -41,7 +41,7 @@ def _rows(metrics: Mapping[str, Metric]) -> list[str]:
 def metric_tables() -> str:
     """The metrics of a flow group and those of a run, as Markdown."""
     lines = [f"†: since {SINCE}; null in older results.", ""]
-    lines += ["### Metrics of a flow group", *_rows(schema.GROUP), "", "### Metrics of a run", *_rows(schema.RUN)]
+    lines += ["### Metrics of a flow group", *_rows(metrics.GROUP), "", "### Metrics of a run", *_rows(metrics.RUN)]
     return "\n".join(lines)
 
 

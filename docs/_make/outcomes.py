@@ -17,7 +17,7 @@ from bbrlab.results.best_scale import shipped_claims, shipped_statements
 from bbrlab.results.config import FULL
 from bbrlab.results.shipped import is_shipped, shipped_figures
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
-from bbrlab.show.outcomes import CAUSES, COLUMNS, Line, by_code, cause_table, causes, counted, tally
+from bbrlab.show.verdict_counts import CAUSES, COLUMNS, Line, by_code, cause_table, causes, counted, tally
 from bbrlab.show.verdicts import settles_text
 from docs._make.marks import cell, table
 from docs._make.readme import names_of_papers

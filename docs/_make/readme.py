@@ -16,12 +16,22 @@ from bbrlab.base.words import in_short, number_of
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.claims.select import full_figures
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.best_scale import shipped_claims, shipped_statements
 from bbrlab.results.config import FULL, load_config
 from bbrlab.results.shipped import figures_without_noise, is_shipped, left_out
 from bbrlab.results.verdicts import DECIDED
-from bbrlab.show.outcomes import COLUMNS, MISSED, Line, causes, counted, noise_words, outcome_words, score_lines, tally
+from bbrlab.show.verdict_counts import (
+    COLUMNS,
+    MISSED,
+    Line,
+    causes,
+    counted,
+    noise_words,
+    outcome_words,
+    score_lines,
+    tally,
+)
 from docs._make import beside_google
 from docs._make.marks import replace_between, table
 from docs._make.measured import short

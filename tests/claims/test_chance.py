@@ -14,7 +14,7 @@ from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach, sample
 from bbrlab.claims.wanted_seeds import wanted_seeds
-from bbrlab.results.algorithms import draws_nothing
+from bbrlab.results.algorithm_table import draws_nothing
 from bbrlab.results.figures import REPEATS, figures_at, runs_of
 from bbrlab.results.seeds import seeds_needed
 from bbrlab.results.verdicts import REPRODUCED

@@ -12,7 +12,7 @@ import pytest
 from bbrlab.base.errors import UserError
 from bbrlab.cli.outcome import show_outcome
 from bbrlab.measure.checks.check import kind_of
-from bbrlab.measure.checks.passing import passing_checks
+from bbrlab.measure.checks.passed_packets import passing_checks
 from bbrlab.measure.sample_schema import QUEUE_COLUMNS, of_link
 from bbrlab.models.burst_scenario import WORLD
 from bbrlab.results.run_folder import RunFolder
@@ -27,7 +27,7 @@ from bbrlab_apps.study.sources import RunSource
 from studies.parking_lot import point_of
 from tests.conftest import scenario_dict
 from tests.experiment.test_plan import plan_of
-from tests.measure.test_schema import empty_queue
+from tests.measure.test_metrics import empty_queue
 
 LOT: dict[str, Any] = {
     "network__rate_mbit": 20,

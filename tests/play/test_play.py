@@ -21,7 +21,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.measure.netlink import HEAD
-from bbrlab.results.algorithms import COLOURS
+from bbrlab.results.algorithm_table import COLOURS
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.messages import validate

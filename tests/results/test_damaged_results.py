@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
-from bbrlab.measure.schema import METRICS
+from bbrlab.measure.metrics import METRICS
 from bbrlab.results import schema as versions
 from bbrlab.results import shipped
 from bbrlab.results.figures import figures_at

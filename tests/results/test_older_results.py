@@ -19,9 +19,9 @@ from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.statement_verdict import statement_frame
 from bbrlab.cli.commands import app
-from bbrlab.measure.schema import ALWAYS, METRICS
-from bbrlab.publish import differences
-from bbrlab.publish import expected_runs as records
+from bbrlab.comparison import differences
+from bbrlab.comparison import expected_runs as records
+from bbrlab.measure.metrics import ALWAYS, METRICS
 from bbrlab.results import schema as versions
 from bbrlab.results import shipped
 from bbrlab.results.figures import Run, figures_at

@@ -20,7 +20,7 @@ from bbrlab.results.verdicts import DECIDED
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.schema import Hosts, Noise
 from bbrlab.show.findings import load_findings
-from bbrlab.show.outcomes import noise_words
+from bbrlab.show.verdict_counts import noise_words
 from bbrlab_apps.site.pages import front_page, paper_page
 from docs._make import measured as measured_page
 from studies.page import load_page

@@ -11,7 +11,7 @@ import pytest
 from bbrlab.base import files
 from bbrlab.base.algorithms import KNOWN
 from bbrlab.base.errors import DamagedFile
-from bbrlab.results.algorithms import ALGORITHMS, OWN_COLOUR, colour_of_cca, label_of_cca
+from bbrlab.results.algorithm_table import ALGORITHMS, OWN_COLOUR, colour_of_cca, label_of_cca
 from bbrlab.results.nested import MISSING, differences, in_words, is_number, leaves
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.statistics import rms

@@ -20,9 +20,9 @@ from bbrlab.campaign import forecast, plan
 from bbrlab.campaign.planning import planned_figure
 from bbrlab.campaign.resources import guest_mb
 from bbrlab.claims.statement_verdict import verdict_tables
+from bbrlab.comparison import differences, verify
+from bbrlab.comparison import expected_runs as records
 from bbrlab.models.predictions import PACKED, prediction_file, read_prediction
-from bbrlab.publish import differences, verify
-from bbrlab.publish import expected_runs as records
 from bbrlab.results import shipped
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.run_folder import RunFolder

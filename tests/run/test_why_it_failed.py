@@ -9,7 +9,7 @@ import pytest
 
 from bbrlab.base import python
 from bbrlab.base.errors import why_it_failed
-from bbrlab.publish import verify
+from bbrlab.comparison import verify
 from bbrlab_apps.grading import rerun
 from bbrlab_apps.grading.rubric import Limits
 

@@ -9,7 +9,7 @@ import pytest
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import Expectation
 from bbrlab.claims.select import full_figures
-from bbrlab.results.algorithms import COLOURS
+from bbrlab.results.algorithm_table import COLOURS
 from bbrlab.results.figures import figures_at
 from bbrlab_apps.site.case_words import words_of_case
 from bbrlab_apps.site.charts import ASKED, chart_of, kind_of, table_of

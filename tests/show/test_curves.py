@@ -13,10 +13,10 @@ import pytest
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.select import full_figures
-from bbrlab.publish import differences
-from bbrlab.publish.expected_runs import ShippedResults
+from bbrlab.comparison import differences
+from bbrlab.comparison.expected_runs import ShippedResults
 from bbrlab.results import curves
-from bbrlab.results.algorithms import OTHER_COLOURS, colour_of_cca
+from bbrlab.results.algorithm_table import OTHER_COLOURS, colour_of_cca
 from bbrlab.results.curves import POINTS, choices, curves_of_figure, curves_of_point, file_of, thinned
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import ShownResults

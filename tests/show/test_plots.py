@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS, group_colour
+from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS, group_colour
 from bbrlab.show.panel import Panel
 from bbrlab.show.plots.style import (
     MODEL_STYLES,

@@ -16,7 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import OWN, judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statement_verdict import statement_frame
-from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS
+from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import (
@@ -30,8 +30,8 @@ from bbrlab.results.verdicts import (
     STATEMENT_VERDICTS,
     statements_beside,
 )
-from bbrlab.show.outcomes import HALF, HARDLY, MOSTLY, STEPS, outcome_words, step
 from bbrlab.show.terminal import show_verdicts, write_scorecard
+from bbrlab.show.verdict_counts import HALF, HARDLY, MOSTLY, STEPS, outcome_words, step
 from bbrlab.show.verdicts import LOOKS, colours_css, contrast
 from studies.page import MANY, load_page, statement_table
 from tests.made_up import EACH, GOOD, partly, series, table, written

@@ -31,7 +31,7 @@ from bbrlab.claims.statement_verdict import statement_frame
 from bbrlab.cli.app import overrides_of
 from bbrlab.cli.commands import app
 from bbrlab.measure.summary import FlowEntry
-from bbrlab.results.algorithms import OTHER_COLOURS, colour_of_cca
+from bbrlab.results.algorithm_table import OTHER_COLOURS, colour_of_cca
 from bbrlab.results.figures import figures_at
 from bbrlab.results.run_folder import find_run
 from bbrlab.results.shipped import ShownResults
@@ -40,7 +40,7 @@ from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.scenario.load import base_point, load_points, load_scenario
 from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings, load_findings
-from bbrlab.show.outcomes import STEPS, outcome_words
+from bbrlab.show.verdict_counts import STEPS, outcome_words
 from bbrlab_apps.site import documents
 from bbrlab_apps.site.build import build_site
 from bbrlab_apps.site.charts import MODELLED

@@ -22,7 +22,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.expected import Expected
 from bbrlab.claims.load import FILE_NAME as CLAIMS
 from bbrlab.cli.commands import app
-from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS
+from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS
 from bbrlab.results.figures import Figure
 from bbrlab.results.series import ACK_RTT, SERIES
 from bbrlab.scenario.load import points_of

@@ -14,7 +14,7 @@ from bbrlab.measure.checks.drops import drop_checks
 from bbrlab.measure.checks.flows import flow_checks, short_flows_check
 from bbrlab.measure.checks.guest import acks_check, capture_check, parameter_checks, samples_check, states_check
 from bbrlab.measure.checks.kernel_values import host_check, path_check, qdisc_check
-from bbrlab.measure.checks.passing import passing_checks
+from bbrlab.measure.checks.passed_packets import passing_checks
 from bbrlab.measure.checks.path import base_rtt_check, policer_checks
 from bbrlab.measure.checks.path_steps import path_steps_check
 from bbrlab.measure.checks.reception import ip_version_check, receive_offload_check, segmentation_check

@@ -1,4 +1,4 @@
-"""The look of all figures: axes, grids of small multiples, models and published values (colours: results/algorithms.py)."""
+"""The look of all figures: axes, grids of small multiples, models and published values (colours: results/algorithm_table.py)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from bbrlab.base.arrays import Array
-from bbrlab.measure.schema import METRICS
-from bbrlab.results.algorithms import COLOURS, OTHER_COLOURS
+from bbrlab.measure.metrics import METRICS
+from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS
 
 # A colour is an algorithm's or nothing's: what stands beside a measurement has another mark or dashes.
 PUBLISHED = "#000000"  # hollow circles

@@ -51,7 +51,7 @@ def compare(
         )
     from bbrlab.claims.judge import judge_all
     from bbrlab.claims.load import claims_of, load_statements
-    from bbrlab.publish.compare import METRICS, compare_points, compare_verdicts, only_in
+    from bbrlab.comparison.compare import METRICS, compare_points, compare_verdicts, only_in
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import figures_at
     from bbrlab_apps.study.campaign_source import (

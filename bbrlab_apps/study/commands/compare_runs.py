@@ -30,7 +30,7 @@ def compare_runs(
         out: of the picture; None: there is none.
         others: options that were given, and mean nothing for runs.
     """
-    from bbrlab.measure.schema import METRICS
+    from bbrlab.measure.metrics import METRICS
     from bbrlab_apps.study import run_differences
     from bbrlab_apps.study.names import resolve
     from bbrlab_apps.study.plot import Wish, check_out, plot, save
@@ -71,7 +71,7 @@ def _show(one: str, two: str, fields: Sequence[Field], numbers: Sequence[Number]
     from rich.table import Table
 
     from bbrlab.base.console import Console
-    from bbrlab.measure.schema import label_of
+    from bbrlab.measure.metrics import label_of
 
     console = Console()
     if fields:

@@ -15,7 +15,7 @@ from scipy import stats
 from bbrlab.base.errors import UserError
 from bbrlab.claims.inference import ERROR, p_equal, standing
 from bbrlab.claims.judge import Verdict
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.results.seeds import identical_points
 from bbrlab.results.statistics import all_equal, half_width
 
@@ -29,7 +29,7 @@ POINTS = (
 
 
 def compare_points(
-    a: Mapping[str, pd.DataFrame], b: Mapping[str, pd.DataFrame], metrics: Iterable[str] = METRICS
+    a: Mapping[str, pd.DataFrame], b: Mapping[str, pd.DataFrame], names: Iterable[str] = METRICS
 ) -> pd.DataFrame:
     """Each point, flow group and metric of two campaigns.
 
@@ -45,18 +45,18 @@ def compare_points(
 
     Args:
         a, b: tables of figures (tables.figure_table()), by id; what only one has is left out (only_in()).
-        metrics: names of bbrlab/measure/schema.py. Those of the whole run are listed with the first group.
+        names: of bbrlab/measure/metrics.py. Those of the whole run are listed with the first group.
 
     Returns:
         Columns POINTS: means over the good runs that have a number, half the width of their 95 % intervals (NaN where all are equal), how many these runs are,
         how many failed their self-checks, the difference (b - a) with the ends of its interval (NaN: neither side scatters, and one has chance in it), its p value, and
         the outcome.
     """
-    wanted = list(dict.fromkeys(metrics))
-    unknown = [m for m in wanted if m not in schema.METRICS]
+    wanted = list(dict.fromkeys(names))
+    unknown = [m for m in wanted if m not in metrics.METRICS]
     if unknown:
         raise UserError(
-            f"--metric {unknown[0]}: there is no such metric (docs/reference/results.md has them: {', '.join(schema.METRICS)})"
+            f"--metric {unknown[0]}: there is no such metric (docs/reference/results.md has them: {', '.join(metrics.METRICS)})"
         )
     for name, side in (("A", a), ("B", b)):
         if lacking := [m for m in wanted if side and not any(m in table for table in side.values())]:
@@ -135,7 +135,7 @@ class _Sample:
         return p_equal(len(self.values)) if equal else 0.0
 
 
-def _values(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> dict[Place, _Sample]:
+def _values(tables: Mapping[str, pd.DataFrame], names: list[str]) -> dict[Place, _Sample]:
     """The numbers of each place, also where no run is good."""
     samples: dict[Place, _Sample] = {}
     for figure, table in tables.items():
@@ -144,8 +144,8 @@ def _values(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> dict[Plac
         for place, rows in named.groupby(["point", "group"], sort=False):
             point, group = cast(tuple[str, int], place)
             good = rows[rows["ok"]]
-            for metric in metrics:
-                of_run = metric in schema.RUN
+            for metric in names:
+                of_run = metric in metrics.RUN
                 if metric not in rows or (of_run and group != 0):
                     continue
                 # A replaced algorithm has another name: the group identifies the flows.
@@ -162,7 +162,7 @@ def _row(place: Place, a: _Sample, b: _Sample) -> dict[str, Any]:
     first, second = a.values, b.values
     row: dict[str, Any] = {
         "figure": figure, "point": point, "group": group, "cca": " / ".join(dict.fromkeys([a.cca, b.cca])),
-        "metric": metric, "unit": schema.METRICS[metric].unit,
+        "metric": metric, "unit": metrics.METRICS[metric].unit,
         "a_mean": first.mean(), "a_half": half_width(first), "a_seeds": len(first), "a_failed": a.failed,
         "b_mean": second.mean(), "b_half": half_width(second), "b_seeds": len(second), "b_failed": b.failed,
         "difference": second.mean() - first.mean(), "low": math.nan, "high": math.nan, "p": math.nan, "outcome": OPEN,

@@ -22,15 +22,15 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.progress import Cost, Progress
 from bbrlab.cli.commands import app
 from bbrlab.cli.verification import progress_words, show_verification
+from bbrlab.comparison import verify
+from bbrlab.comparison.differences import LATER, compare
+from bbrlab.comparison.expected_runs import ExpectedResults, Problem, results_at
 from bbrlab.experiment.machine import cores
 from bbrlab.kernel.built import matches_this_recipe
 from bbrlab.kernel.specs import find_spec
-from bbrlab.measure import schema
+from bbrlab.measure import metrics
 from bbrlab.measure.checks.check import kind_of
 from bbrlab.measure.summary import FlowEntry
-from bbrlab.publish import verify
-from bbrlab.publish.differences import LATER, compare
-from bbrlab.publish.expected_runs import ExpectedResults, Problem, results_at
 from bbrlab.results.digest import fields_of, restricted, summary_digest
 from bbrlab.results.figures import figures_at
 from bbrlab.results.shipped import Version, read_manifest
@@ -273,7 +273,7 @@ def test_what_ships_says_of_every_column_and_check_that_its_hashes_are_over_it(s
         fields = set(manifest.version_of(commit).fields)
         assert {f"checks.{kind_of(name)}" for name in checks[checks["commit"] == commit]["check"].unique()} <= fields
         columns = {c for id in made["figure"].unique() for c in pq.read_schema(place / f"{id}.parquet").names}
-        assert {schema.METRICS[name].field for name in columns & schema.METRICS.keys()} <= fields
+        assert {metrics.METRICS[name].field for name in columns & metrics.METRICS.keys()} <= fields
         assert {f"flows.{name}" for name in FlowEntry.__required_keys__ if name != "rtt_ms"} - {*LATER} <= fields
 
 

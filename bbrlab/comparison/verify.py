@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
+from bbrlab.comparison.differences import compare
+from bbrlab.comparison.expected_runs import ExpectedResults, ExpectedRun, Key, Problem
 from bbrlab.kernel.built import get_kernel
 from bbrlab.kernel.own import recipe_name
 from bbrlab.kernel.specs import NoSuchKernel
-from bbrlab.publish.differences import compare
-from bbrlab.publish.expected_runs import ExpectedResults, ExpectedRun, Key, Problem
 from bbrlab.results.figures import write_points
 from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.run_folder import RunFolder

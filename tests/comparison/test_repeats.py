@@ -7,8 +7,8 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.publish.expected_runs import ExpectedResults, Key, results_at
-from bbrlab.publish.verify import run_again
+from bbrlab.comparison.expected_runs import ExpectedResults, Key, results_at
+from bbrlab.comparison.verify import run_again
 from bbrlab.results.config import load_config
 from bbrlab.results.figures import figures_at
 from bbrlab.results.run_estimate import estimate_s

@@ -12,9 +12,9 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table, unequal
-from bbrlab.measure import schema
+from bbrlab.comparison.expected_runs import ExpectedRun, Problem
+from bbrlab.measure import metrics
 from bbrlab.measure.checks.check import failed_of
-from bbrlab.publish.expected_runs import ExpectedRun, Problem
 from bbrlab.results.curves import choices, curves_of_point, file_of
 from bbrlab.results.digest import CHECKS, NOT_RESULT, fields_of, restricted, summary_digest
 from bbrlab.results.figures import Run
@@ -31,7 +31,7 @@ REPEATABLE = (
 )  # fmt: skip
 SHOWN = 3  # of differing fields, for each file
 LATER = {
-    field for m in schema.METRICS.values() if m.since for field in (m.field, f"flows.{m.name}")
+    field for m in metrics.METRICS.values() if m.since for field in (m.field, f"flows.{m.name}")
 }  # not in all results
 
 
@@ -122,14 +122,14 @@ def _unequal_rows(expected: ExpectedRun, folder: Path, summary: Mapping[str, Any
         return [f"{len(expected.rows)} flow groups, again {len(rows)}"]
     for expected_row, repeated in zip(sorted(expected.rows, key=lambda row: row["group"]), rows, strict=True):
         repeated["ok"] = summary["ok"]
-        for name in ("ok", "count", *schema.METRICS):
-            if name not in expected_row or (name in schema.RUN and repeated["group"]):
+        for name in ("ok", "count", *metrics.METRICS):
+            if name not in expected_row or (name in metrics.RUN and repeated["group"]):
                 continue
-            if name in schema.METRICS and schema.METRICS[name].field not in fields:
+            if name in metrics.METRICS and metrics.METRICS[name].field not in fields:
                 continue
             one, two = (np.nan if v is None else v for v in (expected_row[name], repeated.get(name)))
             if not (one == two or (pd.isna(one) and pd.isna(two))):
-                of = "" if name in schema.RUN else f" of group {repeated['group']}"
+                of = "" if name in metrics.RUN else f" of group {repeated['group']}"
                 differing.append(f"{name}{of} {one!r}, again {two!r}")
     return differing
 

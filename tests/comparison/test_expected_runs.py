@@ -15,10 +15,10 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.git import git
 from bbrlab.cli.commands import app
-from bbrlab.publish import expected_runs as records
-from bbrlab.publish import verify
-from bbrlab.publish.differences import compare
-from bbrlab.publish.expected_runs import ExpectedRun, Problem, ResultsFolder, ShippedResults, results_at, shipped_by
+from bbrlab.comparison import expected_runs as records
+from bbrlab.comparison import verify
+from bbrlab.comparison.differences import compare
+from bbrlab.comparison.expected_runs import ExpectedRun, Problem, ResultsFolder, ShippedResults, results_at, shipped_by
 from bbrlab.results import shipped
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.run_folder import RunFolder

@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
+from bbrlab.comparison.compare import NOT_COMPARED, POINTS
 from bbrlab.experiment.machine import strain
 from bbrlab.experiment.machine.strain import Gauge, Strain
 from bbrlab.kernel import probe
 from bbrlab.kernel.built import get_kernel
 from bbrlab.measure.checks.check import failed_of
+from bbrlab.measure.checks.real_time import real_time_checks, real_time_entry
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.real_time import real_time_checks, real_time_entry
-from bbrlab.publish.compare import NOT_COMPARED, POINTS
 from bbrlab.run import compatibility
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.messages import validate

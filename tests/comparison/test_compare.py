@@ -16,7 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.claims.judge import judge_all
 from bbrlab.cli.commands import app
-from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
+from bbrlab.comparison.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import write_table
 from bbrlab.scenario.load import load_scenario, points_of
