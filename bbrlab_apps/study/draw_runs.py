@@ -28,12 +28,12 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
 RUNS_MAX = len(DASHES)
 BOTTLENECK = "#333333"
 SUMMED = "goodput"  # the series that is a sum over a group's flows; of others it is their mean
-# Paul Tol's muted scheme, which has no colour of an algorithm.
+# No algorithm and no link has one of these (results/algorithms.py), nor looks like one to the colour-blind. Most are pale, as areas
+# may be and lines may not.
 STATE_COLOURS = {
-    "Startup": "#999999", "Drain": "#CCCCCC", "DOWN": "#88CCEE", "CRUISE": "#E4ECF4", "REFILL": "#DDCC77", "UP": "#882255",
+    "Startup": "#BBBBCC", "Drain": "#EEEECC", "DOWN": "#88CCEE", "CRUISE": "#DDEEFF", "REFILL": "#DDCC77", "UP": "#AA2222",
     "ProbeRTT": "#000000",
 }  # fmt: skip
-OTHER_STATE = "#AA4499"
 
 
 def chosen(wanted: Sequence[str], *, of_acks: bool = False) -> list[str]:
@@ -165,16 +165,14 @@ def _states(axes: Axes, strips: Sequence[tuple[RunSource, int, int]], *, several
         for state, of in stays.assign(end=ends).groupby("state"):
             used.add(str(state))
             spans = list(zip(of["start_s"], of["end"] - of["start_s"], strict=True))
-            axes.broken_barh(spans, (row - 0.4, 0.8), color=STATE_COLOURS.get(str(state), OTHER_STATE), lw=0)
+            axes.broken_barh(spans, (row - 0.4, 0.8), color=STATE_COLOURS[str(state)], lw=0)
     texts = [
         f"{_group_name(run, group, numbered=False)}{f', {run.name}' if several else ''}" for run, _, group in strips
     ]
     axes.set_yticks(range(len(strips)), texts, fontsize=9)
     axes.set_ylim(len(strips) - 0.5, -0.5)
     axes.grid(visible=False)
-    handles = [
-        Patch(facecolor=STATE_COLOURS.get(s, OTHER_STATE), edgecolor="0.6", label=s) for s in STATES if s in used
-    ]
+    handles = [Patch(facecolor=STATE_COLOURS[s], edgecolor="0.6", label=s) for s in STATES if s in used]
     axes.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=len(handles), fontsize=8, handlelength=1,
                 columnspacing=1, borderaxespad=0.1, title=_how_exact_states_are([run for run, _, _ in strips]), title_fontsize=8)  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.expected import Expected
 from bbrlab.claims.load import FILE_NAME as CLAIMS
 from bbrlab.cli.commands import app
-from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS
+from bbrlab.measure.bbr_record import STATES
+from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS, OWN_COLOUR
 from bbrlab.results.figures import Figure
 from bbrlab.results.series import ACK_RTT, SERIES
 from bbrlab.scenario.load import points_of
@@ -34,6 +36,7 @@ from bbrlab_apps.study.sources import PointsSource, source_of
 from bbrlab_apps.study.table import study_table, write_tables
 from tests.conftest import scenario_dict
 from tests.made_up_runs import made_up_run
+from tests.show.colours import apart
 
 FLOWS = [{"cca": "bbr3"}, {"cca": "cubic"}]
 Made = Callable[..., Study]
@@ -174,6 +177,18 @@ def test_states_say_of_which_group_they_are(made):
     study = made(flows=[{"cca": "bbr3"}, {"cca": "bbr3", "rtt_ms": 80}])
     strips = draw(run_folder(study), y=["state"]).axes[-1]
     assert [label.get_text() for label in strips.get_yticklabels()] == ["BBRv3 (flows.0)", "BBRv3 (flows.1)"]
+
+
+@pytest.mark.parametrize("vision", ["normal", "deuteranopia", "protanopia"])
+def test_no_state_looks_like_another_nor_like_a_flow_or_a_link(vision):
+    states = draw_runs.STATE_COLOURS
+    assert tuple(states) == STATES
+    for one, other in combinations(states, 2):
+        assert apart(states[one], states[other], vision) > 12, (one, other)
+    for (state, colour), line in product(
+        states.items(), [*COLOURS.values(), OWN_COLOUR, *OTHER_COLOURS, draw_runs.BOTTLENECK]
+    ):
+        assert apart(colour, line, vision) > 12, (state, line)
 
 
 def test_windows_of_a_run_are_named_by_their_seconds(made):
