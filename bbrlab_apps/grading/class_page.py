@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 from urllib.parse import quote
 
 from bbrlab_apps.grading.grades import Grade, flag_words
-from bbrlab_apps.grading.report import PAGE, number, render
+from bbrlab_apps.grading.report import NOT_HANDED_IN, PAGE, number, render
 
 CLASS_PAGE = "class.html"
 BINS = 10  # of the distribution
@@ -46,8 +46,8 @@ def rows_of(grades: Mapping[str, Grade]) -> list[Row]:
     return sorted(rows, key=lambda row: (row.reached, row.id))
 
 
-def class_page(grades: Mapping[str, Grade]) -> str:
-    """The page of a class that has at least one grade; every foreign text is escaped."""
+def class_page(grades: Mapping[str, Grade], absent: Sequence[str] = ()) -> str:
+    """The page of a class that has at least one grade, and who handed in nothing; every foreign text is escaped."""
     ordered = sorted(grades.items())
     parts = [grade["score"] / grade["of"] for grade in grades.values()]
     counts = [sum(min(int(part * BINS), BINS - 1) == i for part in parts) for i in range(BINS)]
@@ -64,4 +64,5 @@ def class_page(grades: Mapping[str, Grade]) -> str:
         described="; ".join(f"{b['label']} %: {b['count']}" for b in bars if b["count"]),
         flagged=[(student, links[student], flag_words(grade)) for student, grade in ordered if grade["flags"]],
         students=[(student, links[student], number(grade["score"]), grade["late"]) for student, grade in ordered],
+        absent=absent, not_handed_in=NOT_HANDED_IN,
     )  # fmt: skip

@@ -8,6 +8,8 @@ from typing import TypedDict
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import in_short
+from bbrlab_apps.grading.people import Roster
 from bbrlab_apps.grading.personal import checked_id, drawn_seeds
 from bbrlab_apps.grading.report import CLASS
 from bbrlab_apps.grading.rubric import Rubric
@@ -65,6 +67,17 @@ def submissions_in(folder: Path) -> dict[str, Path]:
     if not submissions:
         raise UserError(f"{folder}: has no submission: a folder or an archive for each student, named by the id")
     return submissions
+
+
+def without_submission(roster: Roster, submissions: Mapping[str, Path]) -> list[str]:
+    """The students of a course who have no submission. UserError if a submission is of nobody in it: by another id, other values
+    are drawn."""
+    if strangers := [submissions[name].name for name in submissions if name not in roster.ids]:
+        raise UserError(
+            f"{roster.file}, column '{roster.column}': has no student for {in_short(strangers)}; name each submission by its student's "
+            "id, or add a row"
+        )
+    return [id for id in roster.ids if id not in submissions]
 
 
 def class_matches(student: str, submitted: Mapping[str, SubmittedContent], rubric: Rubric) -> ClassMatches:

@@ -17,7 +17,7 @@ import typer
 from bbrlab.base.errors import UserError
 from bbrlab.base.outputs import PAGE as PAGE_MARK
 from bbrlab.base.outputs import check_file
-from bbrlab.base.words import number_of
+from bbrlab.base.words import in_short, number_of
 from bbrlab.base.workers import workers
 from bbrlab.cli.app import EXIT_MOVED, AsJson, Commands, all_cores, app, at_once, print_json
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
@@ -25,6 +25,7 @@ from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
 if TYPE_CHECKING:
     from bbrlab_apps.grading.grades import Grade
     from bbrlab_apps.grading.marks import ByPeople
+    from bbrlab_apps.grading.people import Roster
     from bbrlab_apps.grading.rubric import Rubric
     from bbrlab_apps.grading.submitted_content import SubmittedContent
 
@@ -38,6 +39,7 @@ assignment_app = typer.Typer(
     cls=Commands, no_args_is_help=True, help="For students: check a submission before handing it in."
 )
 RubricFile = Annotated[Path, typer.Option("--rubric", metavar="RUBRIC.yaml", help="The assignment, and its points.")]  # fmt: skip
+IdColumn = Annotated[str | None, typer.Option(help="With --roster: the column of the ids; default: login, username, ID number, e-mail ...")]  # fmt: skip
 
 
 @app.command()
@@ -52,6 +54,8 @@ def grade(
     student: Annotated[
         str | None, typer.Option(help="Whose submission it is; default: the name of the folder or archive.")
     ] = None,
+    roster: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="With --class: all students, as for `bbrlab assign`; says who handed in nothing.")] = None,
+    id_column: IdColumn = None,
     out: Annotated[Path, typer.Option(help="Folder for each student's report.html and results.json, and class.csv.")] = Path("grades"),
     cores: Annotated[int | None, at_once("With --class: submissions at once")] = None,
     submitted: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="student, submitted, extension_days: for the rubric's late days.")] = None,
@@ -64,20 +68,23 @@ def grade(
     What is graded already and has not changed is not graded again.
     """
     from bbrlab_apps.grading.class_page import CLASS_PAGE, class_page
-    from bbrlab_apps.grading.classroom import name_of, submissions_in
+    from bbrlab_apps.grading.classroom import name_of, submissions_in, without_submission
     from bbrlab_apps.grading.grade import check_out, grade_submission
     from bbrlab_apps.grading.load import load_rubric
     from bbrlab_apps.grading.people import read_people
     from bbrlab_apps.grading.personal import checked_id
-    from bbrlab_apps.grading.report import CLASS, CLASS_HEAD, class_table
+    from bbrlab_apps.grading.report import CLASS, CLASS_HEAD, NOT_HANDED_IN, class_table
     from bbrlab_apps.grading.rerun import ready
 
     if (submission is None) == (class_ is None):
         raise UserError("give a SUBMISSION, or --class FOLDER with one for each student")
     if submission is not None and cores is not None:
         raise UserError("--cores is of a class, whose submissions are graded at once; leave it out")
+    if submission is not None and roster is not None:
+        raise UserError("--roster is of a class, and says who handed in nothing; leave it out")
     if class_ is not None and student is not None:
         raise UserError("--student is of one submission; in a class the folders' names are the ids")
+    course = _read_roster(roster, id_column)
     loaded = load_rubric(rubric)
     ready(loaded)
     _warn_of_salt(loaded)
@@ -99,6 +106,7 @@ def grade(
             f"--out {out}: lies in --class {class_}, and would be graded as a submission; choose another folder"
         )
     submissions = submissions_in(class_)
+    absent = [] if course is None else without_submission(course, submissions)
     people, notes = read_people(loaded, submitted, marks, list(submissions))
     for note in notes:
         typer.echo(f"note: {note}", err=True)
@@ -109,9 +117,11 @@ def grade(
     grades = _class(submissions, rubric, loaded, out, cores or all_cores(), people, as_json)
     from bbrlab.base import files
 
-    files.write_text(out / CLASS, class_table(grades))
-    files.write_text(out / CLASS_PAGE, class_page(grades))
+    files.write_text(out / CLASS, class_table(grades, absent))
+    files.write_text(out / CLASS_PAGE, class_page(grades, absent))
     typer.echo(f"{len(grades)} graded: {out / CLASS}  {out / CLASS_PAGE}", err=as_json)
+    if absent:
+        typer.echo(f"{len(absent)} {NOT_HANDED_IN}: {in_short(absent)}", err=as_json)
     if as_json:
         print_json([grades[student] for student in sorted(grades)])
 
@@ -121,7 +131,7 @@ def assign(
     rubric: RubricFile,
     student: Annotated[list[str] | None, typer.Option(help="A student's id; may be given several times.")] = None,
     roster: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="All students of a table, as Canvas, Moodle, Gradescope or a spreadsheet writes it.")] = None,
-    id_column: Annotated[str | None, typer.Option(help="With --roster: the column of the ids; default: login, username, ID number, e-mail ...")] = None,
+    id_column: IdColumn = None,
     sheets: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write a folder for each student: sheet, scenario, answers to fill in, notebook.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a row for each student to this file.")] = None,
     scenario: Annotated[
@@ -132,16 +142,13 @@ def assign(
     from bbrlab.base import files
     from bbrlab.base.yaml_files import dump_yaml
     from bbrlab_apps.grading.load import load_rubric
-    from bbrlab_apps.grading.people import read_roster
     from bbrlab_apps.grading.personal import personal
     from bbrlab_apps.grading.report import table_of
     from bbrlab_apps.grading.sheet import write_sheet
 
     loaded = load_rubric(rubric)
     _warn_of_salt(loaded)
-    if id_column is not None and roster is None:
-        raise UserError("--id-column is of a --roster")
-    people = None if roster is None else read_roster(roster, id_column)
+    people = _read_roster(roster, id_column)
     ids = [*(student or []), *(people.ids if people else [])]
     if not ids:
         raise UserError("give --student ID, or --roster FILE.csv")
@@ -247,6 +254,14 @@ def course_autograde(root: Annotated[Path, typer.Argument(help="/autograder")]) 
     from bbrlab_apps.grading.gradescope import autograde
 
     autograde(root)
+
+
+def _read_roster(file: Path | None, id_column: str | None) -> Roster | None:
+    from bbrlab_apps.grading.people import read_roster
+
+    if id_column is not None and file is None:
+        raise UserError("--id-column is of a --roster")
+    return None if file is None else read_roster(file, id_column)
 
 
 def _warn_of_salt(rubric: Rubric) -> None:

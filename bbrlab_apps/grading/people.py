@@ -112,6 +112,7 @@ def as_number(text: str) -> float:
 class Roster:
     """The students of a course."""
 
+    file: Path
     column: str  # from which the ids are
     ids: list[str]  # of the students, in the table's order
     by_email: dict[str, str]  # {e-mail in small letters: id}, of those who have one
@@ -143,7 +144,7 @@ def read_roster(file: Path, column: str | None = None) -> Roster:
             by_email[row[email].strip().lower()] = id
     if not ids:
         raise UserError(f"{file}: has no students")
-    return Roster(table.head[place], ids, by_email)
+    return Roster(file, table.head[place], ids, by_email)
 
 
 def read_people(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from bbrlab.base.tables import cell
 from bbrlab_apps.grading.grades import Grade, flag_words
 
 PAGE, GRADESCOPE, CLASS = "report.html", "results.json", "class.csv"
+NOT_HANDED_IN = "not handed in"
 CLASS_HEAD = "student,score,of,"  # how each CLASS begins
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -66,8 +67,8 @@ def write_report(grade: Grade, out: Path) -> None:
     files.write_json(out / GRADESCOPE, gradescope(grade))
 
 
-def class_table(grades: Mapping[str, Grade]) -> str:
-    """The grades of a class as CSV: a row for each student."""
+def class_table(grades: Mapping[str, Grade], absent: Sequence[str] = ()) -> str:
+    """The grades of a class as CSV: a row for each student, without points for those who handed in nothing."""
     ids = list(dict.fromkeys(item["id"] for grade in grades.values() for item in grade["items"]))
     rows = []
     for student, grade in sorted(grades.items()):
@@ -82,6 +83,7 @@ def class_table(grades: Mapping[str, Grade]) -> str:
             flag_words(grade),
         ]
         rows.append(row)
+    rows += [[student, *[""] * (len(ids) + 4), NOT_HANDED_IN] for student in absent]
     return table_of(["student", "score", "of", *ids, "late", "pending", "flags"], rows)
 
 

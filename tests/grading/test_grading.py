@@ -769,6 +769,29 @@ def test_equal_runs_that_are_ones_own_are_not_called_copied(good, tmp_path):
     assert grade["flags"] == []
 
 
+def test_who_of_a_roster_handed_in_nothing_is_named(rubric, tmp_path):
+    room, roster, out = tmp_path / "class", tmp_path / "roster.csv", tmp_path / "out"
+    room.mkdir()
+    (room / "eve.zip").write_bytes(b"PK")
+    roster.write_text("Name,Username\nBob,bob\nEve,eve\nAda,ada\n")
+    words = ("grade", "--class", room, "--rubric", rubric, "--out", out, "--roster", roster)
+    done = bbrlab(*words)
+    assert done.returncode == 0 and done.stdout.endswith("2 not handed in: bob, ada\n"), done.stderr
+    rows = list(csv.DictReader(io.StringIO((out / "class.csv").read_text())))
+    assert [(r["student"], r["score"], r["flags"]) for r in rows] == [
+        ("eve", "0", UNREADABLE),
+        ("bob", "", "not handed in"),
+        ("ada", "", "not handed in"),
+    ]
+    page_of_class = (out / "class.html").read_text(encoding="utf-8")
+    assert "1 submission; " in page_of_class and "; 2 not handed in</p>" in page_of_class
+    assert "<td>bob</td>" in page_of_class and not (out / "bob").exists()
+    (room / "poekim_103_eve.zip").write_bytes(b"PK")  # as Canvas calls it
+    refused = bbrlab(*words)
+    assert refused.returncode == 2 and not (out / "poekim_103_eve").exists()
+    assert "roster.csv, column 'Username': has no student for poekim_103_eve.zip; name each" in refused.stderr
+
+
 def test_a_class_needs_one_submission_for_each_id(tmp_path):
     with pytest.raises(UserError, match="has no submission"):
         submissions_in(tmp_path)
@@ -836,6 +859,8 @@ def test_the_command_says_what_it_needs(tmp_path):
         (("--class", tmp_path / "none", "--rubric", rubric), "is not there"),
         (("--class", tmp_path, "--rubric", rubric, "--student", "ada"), "--student is of one submission"),
         ((tmp_path, "--rubric", rubric, "--cores", 2), "--cores is of a class"),
+        ((tmp_path, "--rubric", rubric, "--roster", rubric), "--roster is of a class"),
+        ((tmp_path, "--rubric", rubric, "--id-column", "sid"), "--id-column is of a --roster"),
         (("--class", tmp_path, "--rubric", rubric, "--cores", -1), "Invalid value for '--cores'"),
     ):
         done = bbrlab("grade", *argv, "--out", tmp_path / "out")
