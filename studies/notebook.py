@@ -4,7 +4,7 @@ A page begins with ``page = open_page(scale, "PAPER")`` and ``glance(page)`` and
 (ns-3 where it was run, findings, every claim, soundness, each under its heading). Between them:
 
     say(text)                                   Markdown
-    show(figure), show(table)                   a figure or a table; figures are closed
+    show(figure), show(table)                   a figure or a table; figures are closed, long tables folded
     published("PAPER/TABLE", {column: name})    published values under the columns' names of the figure tables
     ware_beside(table, *keys)                   the Ware model's share at each point, rate, RTT and buffer as run
     part_of_both(table)                         group 0's part of what groups 0 and 1 carry, for each run
@@ -26,8 +26,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown, display
+from IPython.display import HTML, Markdown, display
 from matplotlib.figure import Figure as Drawing
+from pandas.io.formats.style import Styler
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
@@ -43,7 +44,7 @@ from bbrlab_apps.site.case_words import words_of_case
 from bbrlab_apps.site.charts import label_of_trait
 from bbrlab_apps.site.curve_pictures import pictures_of
 from studies.curve_plots import drawn
-from studies.page import Page, load_page
+from studies.page import MANY, Page, folded, load_page
 from studies.sawtooth import loss_epochs
 
 
@@ -59,7 +60,9 @@ def say(text: str) -> None:
 
 
 def show(what: Any) -> None:
-    """Show a figure, and let it go, or a table."""
+    """Show a figure, and let it go, or a table, folded if it has more than MANY rows."""
+    if isinstance(what, pd.DataFrame | Styler) and len(what.index) > MANY:
+        what = HTML(folded(what.to_html(), f"{len(what.index)} rows"))  # type: ignore[no-untyped-call]
     display(what)  # type: ignore[no-untyped-call]
     if isinstance(what, Drawing):
         plt.close(what)

@@ -11,6 +11,7 @@ import pandas as pd
 from IPython.display import HTML
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.results.best_scale import judged_among, results_shown
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure, Run, runs_of
@@ -25,7 +26,7 @@ from bbrlab.show.verdict_counts import CAUSES, outcome_words
 from bbrlab_apps.site.curve_pictures import Curves, curves_shown
 from bbrlab_apps.site.html import render
 
-MANY = 20  # claims of a statement that are folded below its line
+MANY = 20  # of more, the rows of a table and the claims of a statement are folded
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,18 @@ class Page:
         )
 
     def claims(self, figure: str | None = None) -> HTML:
-        """The statements with their claims as a table, of one figure or of all."""
+        """The statements with their claims, of one figure or of all: those that are reproduced are folded below the others."""
         statements, claims = self.all.statements, self.all.claims
         if figure is not None:
             of_figure = claims["figures"].str.split(", ").map(lambda names: f"{self.paper}/{figure}" in names)
             claims = claims[claims["statement"].isin(claims["statement"][of_figure])]
-        return verdict_table(statements[statements["id"].isin(claims["statement"])], claims)
+        statements = statements[statements["id"].isin(claims["statement"])]
+        reproduced = statements["verdict"] == REPRODUCED
+        table = statement_table(statements[~reproduced], claims)
+        if reproduced.any():
+            words = number_of(int(reproduced.sum()), "reproduced statement")
+            table += folded(statement_table(statements[reproduced], claims), words)
+        return HTML(table)  # type: ignore[no-untyped-call]
 
     def findings(self) -> str:
         """What investigations of statements that do not reproduce found, each with the command that shows it (Markdown)."""
@@ -150,6 +157,11 @@ def _same(point: Point, key: str, value: Any) -> bool:
 def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
     """A paper's page, as findings.load_findings() has it. UserError if nothing of it has been run, nor ships."""
     return Page(load_findings(scale, paper, results), paper)
+
+
+def folded(html: str, words: str) -> str:
+    """HTML that a reader opens with a click on ``words``."""
+    return f"<details><summary>{words}</summary>{html}</details>"
 
 
 def verdict_table(statements: pd.DataFrame, claims: pd.DataFrame) -> HTML:

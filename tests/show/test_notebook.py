@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from IPython.display import HTML
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
@@ -18,7 +19,20 @@ from bbrlab.show.panel import Panel
 from bbrlab_apps.ns3.runs import program_identity
 from studies import notebook
 from studies.model_panels import in_words
+from studies.page import MANY
 from tests.made_up import all_statements, page_of
+
+
+def test_a_long_table_is_folded_and_whole(monkeypatch):
+    shown = []
+    monkeypatch.setattr(notebook, "display", shown.append)
+    long = pd.DataFrame({"value": range(100, 200)})
+    for table in (long, long.style, long[:MANY], long[:MANY].style):
+        notebook.show(table)
+    for folded in shown[:2]:
+        assert folded.data.startswith("<details><summary>100 rows</summary>")
+        assert all(str(value) in folded.data for value in range(100, 200)), "not cut short, as pandas would"
+    assert not any(isinstance(short, HTML) for short in shown[2:])
 
 
 @pytest.fixture
