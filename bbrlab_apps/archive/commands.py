@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base import paths
-from bbrlab.cli.app import app
+from bbrlab.cli.app import ScaleName, app
 from bbrlab.cli.status_line import status_line
 from bbrlab.cli.verify import Figures, chosen_figures
 from bbrlab_apps.shipping.commands import finished, warn_of_changed_code
@@ -17,7 +17,7 @@ from bbrlab_apps.shipping.commands import finished, warn_of_changed_code
 @app.command()
 def artifact(
     figures: Figures = None,
-    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
+    scale: ScaleName = None,
     results: Annotated[Path | None, typer.Option(help="The campaign's folder; default: the results folder.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the archive; default: artifact in the results folder.")] = None,
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks are in it all the same (docs/howto/shipped_results.md).")] = None,

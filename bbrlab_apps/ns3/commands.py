@@ -9,7 +9,7 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.base.outputs import check_file
-from bbrlab.cli.app import app
+from bbrlab.cli.app import ScaleName, app
 
 
 @app.command()
@@ -20,7 +20,7 @@ def ns3(
     out: Annotated[
         Path | None, typer.Option(help="Folder for PAPER.parquet and .csv; default: where a campaign's pages look.")
     ] = None,
-    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
+    scale: ScaleName = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds for each point.")] = 1,
 ) -> None:
     """Run figures in ns-3, as a check by another engine (optional: make ns3)."""

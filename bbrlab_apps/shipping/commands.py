@@ -12,7 +12,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.git import git
 from bbrlab.base.words import in_short, number_of
-from bbrlab.cli.app import all_cores, app, at_once
+from bbrlab.cli.app import ScaleName, all_cores, app, at_once
 from bbrlab.cli.status_line import StatusLine, status_line
 from bbrlab.cli.verify import Figures, chosen_figures
 
@@ -80,7 +80,7 @@ def _show(line: StatusLine, text: str) -> None:
 @app.command()
 def ship(
     figures: Figures = None,
-    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
+    scale: ScaleName = None,
     results: Annotated[Path | None, typer.Option(help="The campaign's folder; default: the results folder.")] = None,
     out: Annotated[Path | None, typer.Option(help="Default: where the package has its results.")] = None,
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,

@@ -324,7 +324,7 @@ def test_version():
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [("bbrlab mod", {"model"}), ("bbrlab model b", {"burst"}), ("bbrlab run --trace", {"--trace-acks"}),
-     ("bbrlab forecast --scale q", {"quick"}), ("bbrlab forecast tang/fig2", {"tang/fig2"}),
+     ("bbrlab forecast --scale q", {"quick"}), ("bbrlab compare --scale q", {"quick"}), ("bbrlab forecast tang/fig2", {"tang/fig2"}),
      ("bbrlab run x.yaml --kernel lab-6.12-c", {"lab-6.12-checked"})],
 )  # fmt: skip
 def test_completion(typed, offered):

@@ -10,7 +10,7 @@ import typer
 from bbrlab.base import outputs
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import csv_head
-from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, ScaleName, all_cores, app, at_once, print_json
 from bbrlab_apps.study.commands.compare_runs import SUMMARY, compare_runs
 
 
@@ -20,7 +20,7 @@ def compare(
     kernel: Annotated[list[str] | None, typer.Option(help="A kernel (bbrlab kernel list); give two.")] = None,
     config: Annotated[list[str] | None, typer.Option(metavar="'KEY=VALUE ...'", help="Settings of a campaign, as for snakemake --config; give two.")] = None,
     results: Annotated[list[Path] | None, typer.Option(help="A folder of results, of another commit for example; give two.")] = None,
-    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
+    scale: ScaleName = None,
     metric: Annotated[list[str] | None, typer.Option(help="What to compare (docs/reference/results.md); may be given several times. Default: share_of_capacity, utilisation, loss, queue_ms_mean.")] = None,
     run: Annotated[bool, typer.Option("--run", help="Run what is missing.")] = False,
     cores: Annotated[int | None, at_once("With --run: guests at once")] = None,
