@@ -28,7 +28,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
 RUNS_MAX = len(DASHES)
 BOTTLENECK = "#333333"
 SUMMED = "goodput"  # the series that is a sum over a group's flows; of others it is their mean
-# No algorithm and no link has one of these (results/algorithms.py), nor looks like one to the colour-blind. Most are pale, as areas
+# No algorithm and no link has one of these (results/algorithm_table.py), nor looks like one to the colour-blind. Most are pale, as areas
 # may be and lines may not.
 STATE_COLOURS = {
     "Startup": "#BBBBCC", "Drain": "#EEEECC", "DOWN": "#88CCEE", "CRUISE": "#DDEEFF", "REFILL": "#DDCC77", "UP": "#AA2222",
