@@ -39,6 +39,8 @@ def parse_value(text: str) -> Any:
 INSTEAD = {"rtt_ms": "rtts_ms", "rtts_ms": "rtt_ms"}  # of a flow group, one in place of the other
 
 
+# What the rows of a file of changes are read by (schema.Network): those within the run, of values other than before.
+READ_BY = ("duration_s", "network.rtt_ms", "network.loss")
 BUFFERS = (["network", "buffer"], ["network", "reverse", "buffer"])  # bdp, bytes and packets exclude each other
 
 
@@ -172,10 +174,33 @@ def load_points(
     folder = path.absolute().parent if files else None
     lines = None if overrides else Lines(path)
     scenario = validate(content, str(path), lines, folder, sources)
+    _refuse_rows_of_another_run(content, scenario, f"{path}:{lines.of(['network', 'changes'])}" if lines else str(path))
     points = _expanded(scenario, str(path), lines)  # every point of the sweep must be valid, too
     refuse_without_effect(points, str(path), lines)
     scenario.keep_overrides(asked)
     return scenario, points
+
+
+def _refuse_rows_of_another_run(content: Any, scenario: Scenario, where: str) -> None:
+    """UserError if points or scales have other values of what a file of changes is read by: the rows stay those of the file's own.
+
+    Args:
+        content: of the scenario, where a file still has its name.
+    """
+    file = content["network"].get("changes")
+    if not isinstance(file, str):
+        return
+    grids: list[tuple[str, Iterable[str]]] = [(f"cases.{name}", case) for name, case in scenario.cases.items()]
+    grids += [("sweep", scenario.sweep)]
+    grids += [(f"scales.{name}", ["duration_s"]) for name, scale in scenario.scales.items() if scale.duration_s]
+    for at, set_there in grids:
+        if any(_touch(path, "network.changes") for path in set_there):
+            continue
+        if other := next((path for path in set_there if any(_touch(path, read) for read in READ_BY)), None):
+            raise UserError(
+                f"{where}: network.changes {file}: its rows are read once, for the scenario's own {', '.join(READ_BY)}, but {at} sets "
+                f"{other}; let the sweep name the file, which reads it for each point (sweep: {{network.changes: [{file}]}}), and leave it out here"
+            )
 
 
 def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:

@@ -20,7 +20,7 @@ from bbrlab.run.capture import Capture
 from bbrlab.run.output import BOTTLENECK, RECEIVERS, SENDERS
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.link_trace import link_trace
-from bbrlab.scenario.load import base_point, points_of
+from bbrlab.scenario.load import base_point, load_points, load_scenario, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab_apps.traffic.records import Records
 from tests.conftest import scenario_dict
@@ -462,6 +462,29 @@ def test_rtts_and_losses_of_a_file_are_changes(tmp_path):
     assert point.fingerprint == written.fingerprint
     swept = scenario_dict(sweep={"network.changes": [table_of(tmp_path), []]})
     assert [len(p.scenario.network.changes) for p in points_of(validate(swept, "s", folder=tmp_path))] == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [("sweep: {duration_s: [10, 100]}", "sweep sets duration_s"), ("sweep: {network.rtt_ms: [40, 60]}", "sweep sets network.rtt_ms"),
+     ("cases: {a: {network.loss: 0.01}}", "cases.a sets network.loss"), ("scales: {full: {duration_s: 100}}", "scales.full sets duration_s")],
+)  # fmt: skip
+def test_rows_of_a_file_are_never_those_of_another_point(tmp_path, grid, words):
+    """They were: a point of 100 s ended with the rows of 10 s, and one of another RTT lacked the rows with the scenario's own."""
+    table_of(tmp_path)
+    file = tmp_path / "s.yaml"
+    rest = "flows: [{cca: cubic}]\nduration_s: 10\nwindow_s: [1, 9]\n"
+    text = f"name: s\nnetwork:\n  rate_mbit: 10\n  rtt_ms: 40\n  buffer: {{packets: 50}}\n  changes: table.txt\n{rest}"
+    file.write_text(text)
+    load_scenario(file)
+    file.write_text(text + grid + "\n")
+    with pytest.raises(UserError, match=r"s\.yaml:6: network\.changes table\.txt: .*" + words):
+        load_scenario(file)
+    swept = (
+        text.replace("  changes: table.txt\n", "") + "sweep: {network.changes: [table.txt], duration_s: [10, 100]}\n"
+    )
+    file.write_text(swept)
+    assert [len(point.scenario.network.changes) for point in load_points(file)[1]] == [3, 4]
 
 
 @pytest.mark.parametrize(
