@@ -178,6 +178,16 @@ def _nobodys_packets(s: Scenario, place: Place) -> str:
     return "fq_codel tells packets of scalable flows apart by its threshold only (set network.qdisc.ce_threshold_ms)"
 
 
+SEGMENT_BYTES = 1 << 16  # the largest that TCP builds
+
+
+def _no_scalable_flow(s: Scenario, place: Place) -> str:
+    """Of DualPI2's queue of scalable flows."""
+    if s.network.qdisc.l4s_of != "ect" and all(flow.cca in KNOWN for flow in s.flows):
+        return "no flow that crosses the queue sends ECT(1) (set network.qdisc.l4s_of: ect, or see docs/howto/l4s.md for a flow that does)"
+    return _no_ect(s, place)
+
+
 ECN_LEVELS = ("off", "on", "accurate")  # each has what those before it have
 
 
@@ -229,6 +239,27 @@ def _never_policed(s: Scenario, place: Place) -> str:
     if policer is None or policer.place == "before" or policer.rate_mbit < most:
         return ""
     return f"the bottleneck before it carries {most:g} Mbit/s at most (set it below, or network.policer.place: before)"
+
+
+def _never_empty(s: Scenario, place: Place) -> str:
+    """Behind the bottleneck a bucket loses at most what the bottleneck carries beyond its rate; a segment that router cuts comes at once."""
+    policer = s.network.policer
+    if policer is None or policer.place == "before" or _never_policed(s, place):
+        return ""  # a line of its own
+    beyond_bytes = (_highest_mbit(s) - policer.rate_mbit) * s.duration_s * 1e6 / 8 + SEGMENT_BYTES
+    if policer.burst_bytes < beyond_bytes:
+        return ""
+    return (
+        f"the bottleneck before it carries at most {beyond_bytes:.4g} bytes in {s.duration_s:g} s that exceed the policer's rate, so that "
+        "the bucket is never empty (set it below, or network.policer.place: before)"
+    )
+
+
+def _traced(s: Scenario, place: Place) -> str:
+    """RED's averages follow the nominal rate, too."""
+    if s.network.trace is None or s.network.qdisc.kind == "red" or s.network.buffer.bdp is not None:
+        return ""
+    return "the bottleneck sends when its trace says (network.trace), and the buffer is not in BDP"
 
 
 def _jitter_group(s: Scenario, place: Place) -> str:
@@ -326,6 +357,24 @@ def _no_response_to_marks(s: Scenario, place: Place) -> str:
     return "the group does not respond to marks (set params.ecn: on)"
 
 
+def _of_cubic(name: str) -> Callable[[Scenario, Place], bool]:
+    return lambda s, place: s.flows[place[0]].cca == "cubic" and name in s.flows[place[0]].params
+
+
+def _no_hystart(name: str) -> Callable[[Scenario, Place], str]:
+    """Of CUBIC's parameters. It looks at trains of ACKs (1 of hystart_detect) and at delay (2), both by default."""
+
+    def without(s: Scenario, place: Place) -> str:
+        params = s.flows[place[0]].params
+        if not params.get("hystart", 1):
+            return "hystart is off (leave either out)"
+        if name == "hystart_ack_delta_us" and params.get("hystart_detect", 3) in (0, 2):
+            return "HyStart does not look at trains of ACKs (set hystart_detect to 1 or 3)"
+        return ""
+
+    return without
+
+
 def _ecn_given(s: Scenario, place: Place) -> bool:
     """False is the default of all but fq_codel."""
     qdisc = s.network.qdisc
@@ -369,6 +418,7 @@ def _change(name: str) -> Callable[[Scenario, Place], Any]:
 ECN = "hosts.ecn: on, and a flow whose packets may be marked, and cross the queue"
 NEEDS = (
     Need("network.rate_mbit", "with links: one without a rate of its own", _every_link_has("rate_mbit"), _links_own("rate_mbit")),
+    Need("network.rate_mbit", "where points differ in it: no trace, or a buffer in BDP", lambda s, p: s.network.trace is not None, _traced, if_varied=True),
     Need("network.buffer", "with links: one without a buffer of its own", _every_link_has("buffer"), _links_own("buffer")),
     Need("network.qdisc", "with links: one without a qdisc of its own",
          lambda s, p: s.network.qdisc != Qdisc() and _every_link_has("qdisc")(s, p), _links_own("qdisc")),
@@ -380,6 +430,9 @@ NEEDS = (
     Need("network.qdisc.target_ms", "codel, pie: a full buffer in which packets wait longer", _target, _waits_less("target_ms"), only_noted=True),
     Need("network.qdisc.ecn", ECN, _ecn_given, _no_ect),
     Need("network.qdisc.l4s_of", "fq_codel: network.qdisc.ce_threshold_ms; ect1: a flow that sends ECT(1)", lambda s, p: s.network.qdisc.kind == "fq_codel" and s.network.qdisc.l4s_of, _nobodys_packets),
+    Need("network.qdisc.l4s_of", f"dualpi2: {ECN}", lambda s, p: s.network.qdisc.kind == "dualpi2" and s.network.qdisc.l4s_of == "ect", _no_ect),
+    Need("network.qdisc.step_threshold_ms", f"a flow that sends what l4s_of says, {ECN}", _qdisc("step_threshold_ms"), _no_scalable_flow),
+    Need("network.qdisc.coupling", ECN, _qdisc("coupling"), _no_ect),
     Need("network.qdisc.ack_filter", "ACKs that cross the queue", lambda s, p: s.network.qdisc.ack_filter not in (None, "off"), _no_acks),
     Need("network.qdisc.ce_threshold_ms", f"{ECN}; codel: a full buffer in which packets wait longer", _qdisc("ce_threshold_ms"), _ce_threshold),
     Need("network.qdisc.harddrop", f"network.qdisc.ecn: true, max_bytes within the buffer, {ECN}", _qdisc("harddrop"), _no_harddrop),
@@ -395,6 +448,7 @@ NEEDS = (
     Need("network.loss_place", "network.loss, or the loss of a change", lambda s, p: s.network.loss_place != "behind", _no_loss),
     Need("network.loss_burst_packets", "network.loss, or the loss of a change", lambda s, p: s.network.loss_burst_packets is not None, _no_loss),
     Need("network.policer.rate_mbit", "behind the bottleneck: a bottleneck that is faster", lambda s, p: s.network.policer is not None, _never_policed),
+    Need("network.policer.burst_bytes", "behind the bottleneck: less than what exceeds the policer's rate in the run", lambda s, p: s.network.policer is not None, _never_empty),
     Need(
         "network.jitter.group",
         "a group of that number",
@@ -432,6 +486,10 @@ NEEDS = (
     Need("flows.*.params.ecn", "hosts.ecn: on", lambda s, p: s.flows[p[0]].params.get("ecn", "off") != "off",
          lambda s, p: "" if s.hosts.ecn != "off" else "the hosts do not negotiate ECN (set hosts.ecn: on)"),
     Need("flows.*.params.ecn_max_rtt_us", "flows.*.params.ecn: on", lambda s, p: "ecn_max_rtt_us" in s.flows[p[0]].params, _no_response_to_marks),
+    *(
+        Need(f"flows.*.params.{name}", f"flows.*.params.hystart: on{also}", _of_cubic(name), _no_hystart(name))
+        for name, also in (("hystart_detect", ""), ("hystart_low_window", ""), ("hystart_ack_delta_us", ", and hystart_detect 1 or 3"))
+    ),
     Need("flows.*.traffic.offered_mbit", "trace: model",
          lambda s, p: (t := s.flows[p[0]].traffic) is not None and t.offered_mbit != OFFERED_MBIT, _trace_has_its_load),
 )  # fmt: skip

@@ -252,6 +252,14 @@ NO_EFFECT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"network__qdisc": ECT1, **ECN_ON}, "network.qdisc.l4s_of ect1 would have no effect: no flow that crosses the queue sends ECT(1)", {"flows__0__cca": "dctcp1"}),
     ({"network__links": [{}, {"qdisc": ECT1}], **ECN_ON}, "network.links.1.qdisc.l4s_of ect1 would", {"network__links": [{}, {"qdisc": {**ECT1, "l4s_of": "ect"}}]}),
     ({"network__reverse": {**SLOW, "qdisc": ECT1}, **ECN_ON, "flows": [{"cca": "cubic"}, BACK]}, "network.reverse.qdisc.l4s_of ect1 would", {"flows": [{"cca": "cubic"}, {**BACK, "cca": "dctcp1"}]}),
+    ({"network__policer": {"rate_mbit": 5, "burst_bytes": 7_000_000, "place": "behind"}}, "network.policer.burst_bytes 7000000 would have no effect", {"network__policer__burst_bytes": 6_000_000}),
+    ({"network__trace": "wifi", "network__buffer": {"packets": 50}, "sweep": {"network.rate_mbit": [10, 20]}}, "network.rate_mbit 10 would have no effect: the bottleneck sends when its trace says", {"network__buffer": {"bdp": 1}}),
+    ({"network__qdisc": {"kind": "dualpi2", "step_threshold_ms": 4}, **ECN_ON}, "step_threshold_ms 4 would have no effect: no flow that crosses the queue sends ECT(1)", {"network__qdisc__l4s_of": "ect"}),
+    ({"network__qdisc": {"kind": "dualpi2", "coupling": 4}}, "coupling 4 would have no effect: the hosts do not negotiate ECN", ECN_ON),
+    ({"network__qdisc": {"kind": "dualpi2", "l4s_of": "ect"}}, "l4s_of ect would have no effect: the hosts do not negotiate ECN", ECN_ON),
+    ({"network__reverse": {**SLOW, "qdisc": {"kind": "dualpi2", "coupling": 4}}, **ECN_ON, "network__qdisc": CODEL}, "network.reverse.qdisc.coupling 4 would have no effect: only ACKs", {"flows": [{"cca": "cubic"}, BACK]}),
+    ({"flows": [{"cca": "cubic", "params": {"hystart": "off", "hystart_low_window": 99}}]}, "hystart_low_window 99 would have no effect: hystart is off", {"flows__0__params__hystart": "on"}),
+    ({"flows": [{"cca": "cubic", "params": {"hystart_detect": 2, "hystart_ack_delta_us": 99}}]}, "hystart_ack_delta_us 99 would have no effect", {"flows__0__params__hystart_detect": 1}),
     ({"hosts__receive_offload_us": 99}, "hosts.receive_offload_us 99 would", {"hosts__receive_offload": "gro"}),
 ]  # fmt: skip
 
