@@ -194,6 +194,21 @@ def _main(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+def settings_of(items: list[str] | None, *, trials: bool = False) -> dict[str, Any]:
+    """overrides_of() for a command that has scales from nowhere, and its seeds, unless it takes ``trials``, from an option of its own."""
+    overrides = overrides_of(items)
+    for path in overrides:
+        if path.split(".")[0] == "scales":
+            raise UserError(
+                f"--set {path}: would have no effect: scales are of campaigns (snakemake --config scale=NAME)"
+            )
+        if path == "trials" and not trials:
+            raise UserError(
+                "--set trials: would have no effect: the command's own option says which seeds are run (--help)"
+            )
+    return overrides
+
+
 def overrides_of(
     items: list[str] | None, option: str = "--set", example: str = "network.buffer.bdp=4"
 ) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from bbrlab.base.words import number_of
 from bbrlab.cli.app import EXIT_MOVED, AsJson, Figures, ScaleName, app, print_json
 
 if TYPE_CHECKING:
+    from bbrlab.results.config import Config
     from bbrlab.scenario.point import Point
 
 
@@ -160,10 +161,30 @@ def _checked(path: Path) -> dict[str, Any]:
     if kind == "config":
         from bbrlab.results.config import load_config
 
-        return result | {"scales": ", ".join(load_config(path).scales)}
+        config = load_config(path)
+        _check_names_in(config, path)
+        return result | {"scales": ", ".join(config.scales)}
     from bbrlab_apps.container.settings import load_settings
 
     return result | {"base_image": load_settings(path).base_image}
+
+
+def _check_names_in(config: Config, path: Path) -> None:
+    """UserError for a scale, a figure or a kernel that there is not."""
+    from bbrlab.kernel.specs import NoSuchKernel, find_spec
+    from bbrlab.results.figures import figures_called, scenario_files
+
+    if config.scale not in config.scales:
+        raise UserError(f"{path}: scale {config.scale}: no such scale; scales has {', '.join(config.scales)}")
+    try:
+        find_spec(config.kernel)
+    except NoSuchKernel as error:
+        raise UserError(f"{path}: kernel {error.reason}") from None
+    for name in config.figures:
+        try:
+            figures_called(name, scenario_files())
+        except UserError as error:
+            raise UserError(f"{path}: figures: {error}") from None
 
 
 def _read_traffic(points: list[Point]) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bbrlab.base.errors import UserError
 from bbrlab.base.outputs import check_file
-from bbrlab.cli.app import AsJson, Overrides, ScenarioFile, model_app, overrides_of, print_json
+from bbrlab.cli.app import AsJson, Overrides, ScenarioFile, model_app, print_json, settings_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from bbrlab.scenario.point import Point
 
 UNLIMITED = 10_000  # columns
+SEED = 1  # by default
 
 
 def _table(*numbers: str) -> Table:
@@ -57,7 +59,7 @@ def model_ware(scenario: ScenarioFile, set_: Overrides = None, as_json: AsJson =
     from bbrlab.models import ware
     from bbrlab.scenario.load import load_scenario, points_of
 
-    loaded = load_scenario(scenario, overrides_of(set_))
+    loaded = load_scenario(scenario, settings_of(set_))
     table = _table("share of all BBR flows")
     rows = []
     for p in points_of(loaded, str(scenario)):
@@ -81,22 +83,27 @@ def model_fluid(
     quirk: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Switch one quirk of the mode to its other position.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Which RTTs, where the scenario gives a range.")] = 1,
+    seed: Annotated[int, typer.Option(help="Which RTTs, where the scenario gives a range.")] = SEED,
     check_step: Annotated[bool, typer.Option(help="Integrate again with twice the step and compare.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Integrate the Scherrer fluid model for every point of a scenario: shares of the link, loss, queue."""
     from bbrlab.models import fluid
     from bbrlab.models.predict import STEP_TOLERANCE, fluid_share
+    from bbrlab.scenario.draws import draws_flows
     from bbrlab.scenario.load import load_scenario, points_of
 
-    loaded = load_scenario(scenario, overrides_of(set_))
+    loaded = load_scenario(scenario, settings_of(set_))
     quirks = fluid.quirks_of(mode, quirk or [])
     table = _table(
         *(f"{group.cca} share" for group in loaded.flows), "Jain", "loss", "occupancy", "utilisation", "step"
     )
     doubtful, rows = 0, []
-    for p in _progress(points_of(loaded, str(scenario)), "integrating"):
+    points = points_of(loaded, str(scenario))
+    _check_red(points)
+    if seed != SEED and not any(draws_flows(p.scenario) for p in points):
+        raise UserError(f"--seed {seed}: would have no effect: no RTT of the scenario is a range; leave it out")
+    for p in _progress(points, "integrating"):
         prediction = fluid_share(p.scenario, duration_s, step_ms, quirks, seed, check_step)
         run = prediction.run
         doubtful += prediction.step_matters
@@ -114,6 +121,16 @@ def model_fluid(
             f"bbrlab: warning: {doubtful} point(s) marked ! change by more than {STEP_TOLERANCE:g} with the step; "
             "try a smaller --step-ms, and take what still changes as chaotic", err=True,
         )  # fmt: skip
+
+
+def _check_red(points: Sequence[Point]) -> None:
+    """UserError for options of RED: the fluid model's has those of the published code."""
+    for p in points:
+        qdisc = p.scenario.network.qdisc
+        if qdisc.kind == "red" and (given := sorted(qdisc.model_fields_set - {"kind"})):
+            raise UserError(
+                f"{p.scenario.name}: the fluid model does not describe network.qdisc.{given[0]}: its RED is the published one; leave it out"
+            )
 
 
 @model_app.command("burst")
@@ -138,12 +155,17 @@ def model_burst(
     from bbrlab.models.burst_scenario import predict
     from bbrlab.scenario.load import load_scenario, points_of
 
-    loaded = load_scenario(scenario, overrides_of(set_))
+    loaded = load_scenario(scenario, settings_of(set_))
     table = _table(
         *(f"{group.cca} share" for group in loaded.flows), "Jain", "loss", "occupancy", "RTT p50", "RTT p95 (ms)"
     )
     rows = []
-    for p in _progress(points_of(loaded, str(scenario)), "simulating"):
+    points = points_of(loaded, str(scenario))
+    if reading and not {flow.cca for p in points for flow in p.scenario.flows} & {"bbr2", "bbr3"}:
+        raise UserError(
+            f"--reading {reading}: would have no effect: no flow is bbr2 or bbr3, whose drafts it is of; leave it out"
+        )
+    for p in _progress(points, "simulating"):
         prediction = predict(p.scenario, seeds, reading, duration_s)
         runs = prediction.runs
         rows.append({"point": p.values, "shares": prediction.means, "share_deviations": prediction.spreads,

@@ -24,8 +24,8 @@ from bbrlab.cli.app import (
     ScenarioFile,
     Snaplen,
     app,
-    overrides_of,
     print_json,
+    settings_of,
 )
 from bbrlab.experiment.plan_types import SNAPLEN
 
@@ -84,13 +84,17 @@ def run(
 
     if backend not in BACKENDS:
         raise UserError(f"--backend {backend}: no such backend; use one of {', '.join(BACKENDS)}")
+    if backend == "host" and kernel:
+        raise UserError(
+            f"--kernel {kernel}: would have no effect with --backend host, which runs this machine's own kernel; leave it out"
+        )
     if trace_acks and trace_changes:
         raise UserError("--trace-acks and --trace-changes: give one of them; the former has all that the latter has")
     trace: Literal["", "acks", "changes"] = "acks" if trace_acks else "changes" if trace_changes else ""
     capture = Capture(tuple(pcap or ()), snaplen)
     check_apart(scenario, out)
     sources = tuple(cca_source or ())
-    loaded = load_scenario(scenario, overrides_of(set_), case, sources)
+    loaded = load_scenario(scenario, settings_of(set_), case, sources)
     point = base_point(loaded)
     if (loaded.sweep or loaded.cases) and not quiet:
         axes = ([number_of(len(loaded.cases), "case")] if loaded.cases else []) + [

@@ -19,8 +19,10 @@ SAMPLE = 20
 
 
 def chosen_figures(figures: list[str] | None) -> list[str] | None:
-    """Names for figures_at(), which has no word for all."""
-    return [] if "all" in (figures or ["all"]) else figures
+    """Names for figures_at(), which has no word for all. UserError for all and others."""
+    if figures and "all" in figures and len(figures) > 1:
+        raise UserError(f"{' '.join(figures)}: all are all figures; give all alone, or leave it out")
+    return [] if figures in (None, [], ["all"]) else figures
 
 
 @app.command()

@@ -73,6 +73,12 @@ def scenario_share(scenario: Scenario) -> float:
     """The model's share for the BBRv1 groups of a scenario. UserError if the model does not speak of such a scenario."""
     WORLD.check(scenario)
     network = scenario.network
+    for i, flow in enumerate(scenario.flows):
+        if not flow.has_networks_rtt:
+            field = "rtt_ms" if flow.rtts_ms is None else "rtts_ms"
+            raise UserError(
+                f"{scenario.name}: {WORLD.model} does not describe flows.{i}.{field}: all its flows have the network's RTT"
+            )
     bbr = sum(f.count for f in scenario.flows if f.cca == "bbr1")
     if bbr == 0 or bbr == sum(f.count for f in scenario.flows):
         names = ", ".join(sorted({f.cca for f in scenario.flows}))

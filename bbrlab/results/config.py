@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
@@ -35,6 +35,12 @@ class Scale(Strict):
         "seed; with a quarter of them two, with a ninth three (the number goes as one over the root of the cost: Cochran, Sampling "
         "Techniques, 1977, 5.5). It is computed from the scenario, so that every machine runs the same. Default: no limit",
     )
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Scale:
+        if self.seeds_packets is not None and self.seeds_cap is None:
+            raise ValueError("seeds_packets would have no effect without seeds_cap, whose seeds it limits; give both")
+        return self
 
 
 class Config(Strict):

@@ -105,16 +105,21 @@ def figures_at(
     chosen = [chosen] if isinstance(chosen, str) else chosen  # as --config figures=NAME gives it
     wanted = []
     for name in chosen or config.figures or list(files):
-        matching = [k for k in files if name in (k, *k.split("/"))]
-        if not matching:
-            raise UserError(f"there is no figure or paper '{name}'{_suggestion(name, files)}")
-        wanted += matching
+        wanted += figures_called(name, files)
     swap = swap or replacement()
     figures = [_scaled(name, files[name], scale, config, swap) for name in dict.fromkeys(wanted)]
     names = {name for f in figures if f is not None for name in (f.id, *f.id.split("/"))}
     if missing := [name for name in chosen or [] if name not in names]:
         raise UserError(f"{missing[0]} is not part of scale {scale}; choose another with --config scale=...")
     return [f for f in figures if f is not None]
+
+
+def figures_called(name: str, ids: Iterable[str]) -> list[str]:
+    """Those of some figures that a word of a person means: a paper, PAPER/FIGURE or FIGURE. UserError if there is none."""
+    matching = [id for id in ids if name in (id, *id.split("/"))]
+    if not matching:
+        raise UserError(f"there is no figure or paper '{name}'{_suggestion(name, ids)}")
+    return matching
 
 
 def _suggestion(name: str, ids: Iterable[str]) -> str:

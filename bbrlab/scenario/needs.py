@@ -590,11 +590,12 @@ def refuse_without_effect(points: Sequence[Point], where: str, lines: Lines | No
 
 
 def without_effect(points: Sequence[Point]) -> list[str]:
-    """In words: each field that has no effect at some of the points at which it is given, or less than it seems."""
+    """In words: each field that has no effect at points at which it is given, or less than it seems.
+
+    At all of them: of a file's own values only, which no point of its sweep has (refuse_without_effect())."""
     return [
         texts[0] + (f" (at {len(texts)} of {given} points)" if given > 1 else "")
-        for _, texts, given, noted in _by_field(points)
-        if noted or len(texts) < given
+        for _, texts, given, _ in _by_field(points)
     ]
 
 

@@ -9,7 +9,7 @@ import typer
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.outputs import check_file
-from bbrlab.cli.app import EXIT_MOVED, AsJson, Overrides, ScenarioFile, app, overrides_of, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, Overrides, ScenarioFile, app, print_json, settings_of
 
 FEWEST = 3  # seeds by default: a run in real time takes as long as it says
 
@@ -44,9 +44,14 @@ def crosscheck(
         raise UserError(f"--backend {backend}: not in real time; use one of {', '.join(REAL)}")
     check_options(seeds, metric or METRICS, [virtual_kernel, real_kernel])
     check_file("--csv", csv, f"{','.join(POINTS)},backend,".encode())
-    loaded = load_scenario(scenario, overrides_of(set_), case)
+    loaded = load_scenario(scenario, settings_of(set_), case)
     points = points_of(loaded, str(scenario))
     chosen = backend or real_backend(points)
+    if chosen == "host" and real_kernel:
+        raise UserError(
+            f"--real-kernel {real_kernel}: would have no effect: real time is that of this machine's own kernel (host); leave it out, or "
+            "give --backend qemu"
+        )
 
     printed = set()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bbrlab.base import paths
-from bbrlab.cli.app import Captured, CcaSources, Overrides, ScenarioFile, Snaplen, app, overrides_of
+from bbrlab.cli.app import Captured, CcaSources, Overrides, ScenarioFile, Snaplen, app, settings_of
 from bbrlab.experiment.plan_types import SNAPLEN
 from bbrlab_apps.play.terminal import VIEW_COLUMNS, VIEW_LINES, stop_printing
 
@@ -50,7 +50,7 @@ def play(
     check_watchdog(watchdog_s)
     capture = Capture(tuple(pcap or ()), snaplen)
     sources = tuple(cca_source or ())
-    point = base_point(load_scenario(scenario, overrides_of(set_), case, sources))
+    point = base_point(load_scenario(scenario, settings_of(set_), case, sources))
     out = out or _new_folder(point.scenario.name)
     check_apart(scenario, out)
     why_plain = "" if plain else _why_plain()

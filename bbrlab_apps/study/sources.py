@@ -125,6 +125,7 @@ def source_of(words: Sequence[str], scale: str | None = None) -> Source:
     """
     if len(words) == 1 and not _is_run(Path(words[0])):
         return _points(words[0], scale)
+    _check_scale(scale, "runs are")
     for word in words:
         if not _is_run(Path(word)):
             raise UserError(
@@ -132,6 +133,12 @@ def source_of(words: Sequence[str], scale: str | None = None) -> Source:
             )
     folders = [RunFolder(Path(word)) for word in words]
     return [RunSource(name, folder) for name, folder in zip(_names(folders), folders, strict=True)]
+
+
+def _check_scale(scale: str | None, what: str) -> None:
+    """UserError for a scale that nothing is chosen by."""
+    if scale is not None:
+        raise UserError(f"--scale {scale}: would have no effect: {what} of no scale, as PAPER/FIGURE is; leave it out")
 
 
 def _names(folders: Sequence[RunFolder]) -> list[str]:
@@ -171,6 +178,7 @@ def _parts_apart(folders: Sequence[Path]) -> list[str]:
 def _points(word: str, scale: str | None) -> PointsSource:
     folder = Path(word)
     if (folder / TABLE).is_file():
+        _check_scale(scale, "a study is")
         table = read_figure(folder / TABLE)
         name = str(table["figure"].iloc[0]).rpartition("/")[2]
         return PointsSource(

@@ -12,7 +12,7 @@ import typer
 from bbrlab.base.errors import UserError
 from bbrlab.base.outputs import check_file
 from bbrlab.base.words import number_of, shown
-from bbrlab.cli.app import KernelName, Overrides, all_cores, app, at_once, overrides_of
+from bbrlab.cli.app import KernelName, Overrides, all_cores, app, at_once, settings_of
 
 if TYPE_CHECKING:
     from bbrlab_apps.testbed.draw import Row
@@ -41,7 +41,7 @@ def beside(
     from bbrlab_apps.testbed.estimate import estimate_from
     from bbrlab_apps.testbed.read import read_files
 
-    overrides = overrides_of(set_)
+    overrides = settings_of(set_)
     read, problems = read_files(recordings)
     _show_read(read, problems)
     estimate = estimate_from(read, _algorithms(overrides))

@@ -188,3 +188,61 @@ def test_bytes_that_are_no_text_are_refused_in_words():
 def test_one_core_is_no_cores(monkeypatch):
     monkeypatch.setattr(catalogue, "all_cores", lambda: 1)
     assert "minutes on 1 core, in all" in CliRunner().invoke(app, ["list", "tang"]).stdout
+
+
+NO_EFFECT = [
+    ("run {file} --out {out} --backend host --kernel lab-6.12", "--kernel lab-6.12: would have no effect with --backend host"),
+    ("run {file} --out {out} --set trials=5", "--set trials: would have no effect: the command's own option"),
+    ("run {file} --out {out} --set scales.full.trials=5", "--set scales.full.trials: would have no effect: scales are of campaigns"),
+    ("sweep {file} --out {out} --seeds 2 --set trials=5", "--set trials: would have no effect"),
+    ("crosscheck {file} --out {out} --set trials=5", "--set trials: would have no effect"),
+    ("crosscheck {file} --out {out} --backend host --real-kernel lab-6.12", "--real-kernel lab-6.12: would have no effect"),
+    ("play {file} --out {out} --set trials=5", "--set trials: would have no effect"),
+    ("model ware {file} --set trials=5", "--set trials: would have no effect"),
+    ("model ware {file} --set flows.0.rtt_ms=9", "the Ware model does not describe flows.0.rtt_ms"),
+    ("model fluid {file} --seed 2", "--seed 2: would have no effect: no RTT of the scenario is a range"),
+    ("model fluid {file} --set network.qdisc.kind=red --set network.qdisc.probability=0.5", "does not describe network.qdisc.probability"),
+    ("model burst {file} --reading cut", "--reading cut: would have no effect: no flow is bbr2 or bbr3"),
+    ("plot {run} --scale quick", "--scale quick: would have no effect: runs are of no scale"),
+    ("plot {study} --scale quick", "--scale quick: would have no effect: a study is of no scale"),
+    ("compare {run} {run} --cores 2", "--cores: is for the sides of a campaign"),
+    ("verify all tagn", "all tagn: all are all figures"),
+    ("ship tagn all", "tagn all: all are all figures"),
+    ("artifact all tang", "all tang: all are all figures"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "said"), NO_EFFECT, ids=[words for words, _ in NO_EFFECT])
+def test_an_option_or_a_word_without_effect_is_refused(tmp_path, words, said):
+    for name, file in (("run", "summary.json"), ("study", "runs.parquet")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).touch()
+    path = tmp_path / "mine.yaml"
+    text = SCENARIO.replace("bbr3", "bbr1").replace("hosts: {segmentation: nic}\n", "").replace(", start_s: 5", "")
+    path.write_text(text)
+    places = {name: tmp_path / name for name in ("run", "study", "out")} | {"file": path}
+    done = CliRunner().invoke(app, [word.format(**places) for word in words.split()])
+    assert isinstance(done.exception, UserError) and said in str(done.exception), done.exception
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [("scale: quick ", "scale: quik ", "scale quik: no such scale; scales has smoke, quick, full"), ("figures: []", "figures: [tagn]", "figures: there is no figure or paper 'tagn', did you mean tang?"),
+     ("figures: []", "kernel: lab-6.13", "kernel lab-6.13: no such kernel"), ("    seeds_cap: 6\n", "", "scales.quick: seeds_packets would have no effect without seeds_cap")],
+)  # fmt: skip
+def test_names_in_a_configuration_are_checked(tmp_path, old, new, said):
+    file = tmp_path / "config.yaml"
+    text = (paths.CONFIG / "config.yaml").read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    done = CliRunner().invoke(app, ["check", str(file)])
+    assert isinstance(done.exception, UserError) and str(done.exception).startswith(f"{file}: {said}")
+
+
+def test_what_has_no_effect_in_a_files_own_values_is_noted(tmp_path):
+    """Its sweep may give it one, so that the file is right; `bbrlab run` runs the file's own values."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(SCENARIO.replace("nic", "off, ecn: on") + "sweep: {network.qdisc.kind: [fifo, codel, fq_codel]}\n")
+    done = CliRunner().invoke(app, ["run", str(path), "--out", str(tmp_path / "out"), "--kernel", "none"])
+    assert "note: hosts.ecn on would have no effect: the queue marks no packets: it is fifo" in done.output

@@ -40,6 +40,7 @@ def compare(
             "--results": results,
             "--scale": scale,
             "--run": run,
+            "--cores": cores,
             "--csv": csv,
             "--page": page,
         }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bbrlab.base.words import in_short, number_of
-from bbrlab.cli.app import CcaSources, KernelName, Overrides, ScenarioFile, all_cores, app, at_once, overrides_of
+from bbrlab.cli.app import CcaSources, KernelName, Overrides, ScenarioFile, all_cores, app, at_once, settings_of
 from bbrlab.cli.interrupts import Interrupted
 from bbrlab.cli.status_line import status_line
 
@@ -35,7 +35,7 @@ def sweep(
     from bbrlab_apps.study.plan import plan_study
 
     sources = tuple(cca_source or ())
-    study = plan_study(scenario, out, overrides_of(set_), seeds, sources)
+    study = plan_study(scenario, out, settings_of(set_, trials=seeds is None), seeds, sources)
     make_runs(study, kernel, sources, cores)
     _show_results(study)
 
