@@ -174,14 +174,14 @@ def load_points(
     folder = path.absolute().parent if files else None
     lines = None if overrides else Lines(path)
     scenario = validate(content, str(path), lines, folder, sources)
-    _refuse_rows_of_another_run(content, scenario, f"{path}:{lines.of(['network', 'changes'])}" if lines else str(path))
+    refuse_rows_of_another_run(content, scenario, f"{path}:{lines.of(['network', 'changes'])}" if lines else str(path))
     points = _expanded(scenario, str(path), lines)  # every point of the sweep must be valid, too
     refuse_without_effect(points, str(path), lines)
     scenario.keep_overrides(asked)
     return scenario, points
 
 
-def _refuse_rows_of_another_run(content: Any, scenario: Scenario, where: str) -> None:
+def refuse_rows_of_another_run(content: Any, scenario: Scenario, where: str) -> None:
     """UserError if points or scales have other values of what a file of changes is read by: the rows stay those of the file's own.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, read_yaml
+from bbrlab.claims.expand import PLACEHOLDER
 from bbrlab.scenario.messages import explain_error
 from bbrlab_apps.grading.personal import filled_in
 from bbrlab_apps.grading.rubric import Misplaced, Rubric, Scalar, Values, in_words
@@ -41,7 +43,35 @@ def load_rubric(path: Path) -> Rubric:
             filled_in(rubric, chosen)
         except Misplaced as error:
             raise UserError(f"{path}:{lines.of(error.place)}: {error}{in_words(chosen)}") from None
+    if idle := next(_without_effect(rubric), None):
+        raise UserError(f"{path}:{lines.of(idle)}: {'.'.join(idle)} would have no effect: {_WHY_IDLE[idle[0]]}")
     return rubric
+
+
+_WHY_IDLE = {
+    "scenario": "each point is run with the seeds that a student draws, as many as the rubric's seeds says (leave it out)",
+    "late": "of late days that cost nothing some cost all (last_day), or all cost nothing (percent_per_day: 0); leave one out",
+}
+
+
+def _without_effect(rubric: Rubric) -> Iterator[tuple[str, str]]:
+    """Where something stands that decides nothing."""
+    if "trials" in rubric.scenario:
+        yield "scenario", "trials"
+    late = rubric.late
+    if late.free_days and (not late.percent_per_day or (late.last_day is not None and late.free_days > late.last_day)):
+        yield "late", "free_days"
+
+
+def notes_on(rubric: Rubric) -> list[str]:
+    """In words: what is possible, but may not be what is meant."""
+    content = rubric.model_dump(include={"scenario", "claims", "questions"})
+    used = set(PLACEHOLDER.findall(json.dumps(content)))
+    return [
+        f"parameters.{name}: neither scenario nor claims or questions have {{{name}}}: students read what they drew, and nothing follows from it"
+        for name in rubric.parameters
+        if name not in used
+    ]
 
 
 def _tried(parameters: Mapping[str, Values]) -> Iterator[dict[str, Scalar]]:

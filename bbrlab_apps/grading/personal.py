@@ -21,7 +21,7 @@ from bbrlab.results.figures import Figure
 from bbrlab.results.nested import leaves
 from bbrlab.results.run_estimate import disk_bytes, estimate_s
 from bbrlab.run.memory import guest_bytes
-from bbrlab.scenario.load import points_of
+from bbrlab.scenario.load import points_of, refuse_rows_of_another_run
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import NOT_DECISIVE, Scenario
@@ -176,7 +176,9 @@ def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenari
     """The assignment's scenario, with the rows of a file of changes in it, and its points."""
     content = _filled(rubric.scenario, parameters, ("scenario",))
     try:
-        with_rows = validate(content, "scenario", folder=rubric.folder).model_dump(exclude_unset=True)
+        read = validate(content, "scenario", folder=rubric.folder)
+        refuse_rows_of_another_run(content, read, "scenario")
+        with_rows = read.model_dump(exclude_unset=True)
         scenario = validate(with_rows, "scenario")  # as submissions have it, which may name no file
         points = points_of(scenario, "scenario")
     except UserError as error:

@@ -48,6 +48,10 @@ class Values(Strict):
             raise ValueError(f"low {self.low:g} must not be above high {self.high:g}")
         elif self.step is not None and (self.high - self.low) / self.step >= VALUES_MAX:
             raise ValueError(f"low to high in such steps makes more than {VALUES_MAX} values")
+        elif not self.allow(self.high):
+            raise ValueError(
+                f"high {self.high:g} is none of the values: from low {self.low:g} in steps of {self.step:g} the last is {self.all()[-1]:g}"
+            )
         return self
 
     def all(self) -> list[Scalar]:

@@ -240,6 +240,13 @@ def test_names_in_a_configuration_are_checked(tmp_path, old, new, said):
     assert isinstance(done.exception, UserError) and str(done.exception).startswith(f"{file}: {said}")
 
 
+def test_a_rubrics_kernel_is_checked(tmp_path):
+    file = tmp_path / "rubric.yaml"
+    file.write_text((paths.ROOT / "courses/first-dumbbell/rubric.yaml").read_text() + "kernel: lab-6.13\n")
+    done = CliRunner().invoke(app, ["check", str(file)])
+    assert str(done.exception).startswith(f"{file}: kernel lab-6.13: no such kernel")
+
+
 def test_what_has_no_effect_in_a_files_own_values_is_noted(tmp_path):
     """Its sweep may give it one, so that the file is right; `bbrlab run` runs the file's own values."""
     path = tmp_path / "mine.yaml"

@@ -166,6 +166,10 @@ WRONG = [
     ({**DEAR, "limits": {"rerun_s": 6}}, "rubric.yaml:", "limits.rerun_s: 2 runs made again (rerun) would need up to about "),
     ({"parameters": {"rate_mbit": {"one_of": [8, 0, 9]}, "rtt_ms": {"one_of": [20]}}}, "rubric.yaml:", "network.rate_mbit = 0"),
     ({"parameters": {"rate_mbit": {"one_of": [8, 0]}, "rtt_ms": {"one_of": [20]}, **{f"x{i}": {"one_of": [1, 2]} for i in range(6)}}}, "rubric.yaml:", "network.rate_mbit = 0"),
+    ({"parameters": RUBRIC["parameters"] | {"rtt_ms": {"low": 20, "high": 35, "step": 10}}}, "rubric.yaml:", "high 35 is none of the values: from low 20 in steps of 10 the last is 30"),
+    ({"scenario": RUBRIC["scenario"] | {"trials": 9}}, "rubric.yaml:", "scenario.trials would have no effect: each point is run with the seeds"),
+    ({"late": {"free_days": 5, "last_day": 2}}, "rubric.yaml:", "late.free_days would have no effect"),
+    ({"late": {"free_days": 5, "percent_per_day": 0}}, "rubric.yaml:", "late.free_days would have no effect"),
 ]  # fmt: skip
 
 
@@ -221,6 +225,13 @@ def test_every_value_of_a_rubric_is_tried(tmp_path, monkeypatch):
         found = {values[name] for values in tried}
         assert (len(found) == 200 and {1, 100_000} <= found) if name == "q" else found == {1, 2, 3}
     assert dict.fromkeys(several, 3) | {"q": 100_000} in tried and len(tried) < 400
+
+
+def test_a_parameter_that_nothing_is_of_is_noted(tmp_path):
+    parameters = RUBRIC["parameters"] | {"size": {"one_of": [1, 2]}}
+    (note,) = grading_load.notes_on(load_rubric(write_rubric(tmp_path, parameters=parameters)))
+    assert note.startswith("parameters.size: neither scenario nor claims or questions have {size}")
+    assert not grading_load.notes_on(load_rubric(write_rubric(tmp_path)))
 
 
 def test_values_that_make_no_assignment_together_are_named(tmp_path):
