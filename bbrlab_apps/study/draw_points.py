@@ -156,6 +156,8 @@ def choose(
         table: of the source, with_flows(), as far as it is drawn.
         kind: line, box, cdf or heat.
     """
+    if kind == "cdf" and x:
+        raise UserError(f"--x {x}: is not of a cdf, on whose axis is the metric (--y); --hue gives each value a curve")
     columns = [*source.swept, FLOWS, "cca", "group", "seed", *CONDITIONS]
     others = f"there are {', '.join(columns)}"
     sampled = kind == "cdf" and (y is None or y not in metrics.METRICS)

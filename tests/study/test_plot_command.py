@@ -366,6 +366,7 @@ def test_the_same_study_gives_the_same_bytes(made, tmp_path):
         ({"x": "bpd"}, "--x bpd: there is no such field, did you mean bdp"),
         ({"hue": "kynd"}, "--hue kynd: there is no such field, did you mean kind"),
         ({"kind": "pie"}, "--kind pie: no such kind; use one of line, box, cdf, heat"),
+        ({"kind": "cdf", "x": "buffer.bdp"}, "--x buffer.bdp: is not of a cdf, on whose axis is the metric"),
         ({"where": {"bdp": 3}}, "--where bdp=3: network.buffer.bdp has 1, 4"),
         ({"y": ["loss", "utilisation"]}, "a picture of points has one"),
         ({"kind": "cdf", "y": ["cwmd"]}, "--y cwmd: there is no such field, did you mean cwnd"),

@@ -13,7 +13,7 @@ from bbrlab.cli.app import ScaleName, app, overrides_of
 @app.command()
 def plot(
     what: Annotated[list[str], typer.Argument(metavar="FOLDER|PAPER/FIGURE|RUN...", help="A study's folder, a figure with results, or folders of runs.")],
-    x: Annotated[str | None, typer.Option("--x", help="Field on the axis; default: the first that is swept.")] = None,
+    x: Annotated[str | None, typer.Option("--x", help="Field on the axis, of no cdf; default: the first that is swept.")] = None,
     y: Annotated[list[str] | None, typer.Option("--y", help="Metric, as share_of_capacity or queue_ms_mean; of runs, and with cdf: goodput, queue, rtt, cwnd, inflight, state ..., several times.")] = None,
     hue: Annotated[str | None, typer.Option(help="Field whose values are colours; default: the flows.")] = None,
     kind: Annotated[str, typer.Option(help="line: means with 95 % intervals, or runs over time; box: each seed; cdf: distribution of samples; heat: two swept fields.")] = "line",
