@@ -96,7 +96,8 @@ def draw(estimate: Estimate, runs: Sequence[RunSource]) -> Figure:
     grid[1].set_xlabel("time (s); grey: outside of the window of the numbers")
     handles, labels = grid[0].get_legend_handles_labels()
     grid[0].get_legend().remove()
-    kept = [(h, name) for h, name in zip(handles, labels, strict=True) if name not in ("group", "who")]
+    words = {LAB: f"{LAB}: mean and range of {len(runs)} runs"} if len(runs) > 1 else {}
+    kept = [(h, words.get(n, n)) for h, n in zip(handles, labels, strict=True) if n not in ("group", "who")]
     figure.legend(*zip(*kept, strict=True), loc="outside upper center", ncols=min(6, len(kept)), frameon=False)
     return figure
 

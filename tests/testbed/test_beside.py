@@ -160,6 +160,14 @@ def test_a_run_is_drawn_from_its_first_data(here):
     assert begins[1] == pytest.approx(begins[0] - 5, abs=0.5)
 
 
+def test_a_picture_says_what_the_band_is(here):
+    estimate = look(put("x.json", made.iperf3([FLOW], "bbr3")))
+    point = base_point(load_scenario(put("s.yaml", text_of(estimate, "s"))))
+    runs = [RunSource("", RunFolder(made_up_run(point, seed, here / f"run{seed}"))) for seed in (1, 2)]
+    for some, word in ((runs[:1], "lab"), (runs, "lab: mean and range of 2 runs")):
+        assert word in [text.get_text() for text in draw(estimate, some).legends[0].get_texts()]
+
+
 def test_reverse_flows_and_rtts_of_their_own(here):
     download = made.iperf3([made.flow("cubic", rtt_ms=100, rate_mbit=20)], "cubic")
     upload = made.iperf3([made.flow("cubic", rtt_ms=20, rate_mbit=27)], "cubic")
