@@ -50,7 +50,6 @@ CELLS_TOLD = 150  # of a heat map, that have room for their numbers
 LEGEND_MARK = 5  # letters that a line and the space after its name take in a legend
 WIDE = 8.0  # largest over smallest value, from which on an axis is logarithmic
 ASIDE_PT = 5.0, 20.0  # between two lines on an axis of numbers, and all of them at most, in points of 1/72 inch
-EQUAL = "equal_share"  # a column: what each group had if all flows had the same
 EQUAL_NAME = "equal share"
 PUBLISHED = [
     "published",
@@ -58,13 +57,15 @@ PUBLISHED = [
     "published_high",
 ]  # columns: what claims expect, and the bounds of their tolerance
 PUBLISHED_NAME, ALLOWED_NAME = "published", "what its claim allows"
-SHARES = ("share_of_capacity", "share_of_goodput")  # metrics that an equal share is drawn for
+# Metrics that an equal share is drawn for, and its columns: what each group had if all flows had the same.
+EQUAL = {"share_of_capacity": "equal_of_capacity", "share_of_goodput": "equal_of_goodput"}
+ONE_LINE = 0.01  # equal shares that are nearer than this are drawn as one
 DODGE = 0.16, 0.6  # of the distance of two names on an axis: between two lines there, and all of them at most
 # What a field of a scenario is called on an axis.
 LABELS = {
     "network.buffer.bdp": "buffer (BDP)", "network.buffer.bytes": "buffer (bytes)", "network.buffer.packets": "buffer (packets)",
-    "network.rate_mbit": "rate (Mbit/s)", "network.rtt_ms": "RTT (ms)", "network.qdisc.kind": "queue discipline", "network.loss": "random loss",
-    "buffer_bdp": "buffer (BDP)", "buffer_bytes": "buffer (bytes)", "rate_mbit": "rate (Mbit/s)", "base_rtt_ms": "RTT (ms)",
+    "network.rate_mbit": "rate (Mbit/s)", "network.rtt_ms": "base RTT (ms)", "network.qdisc.kind": "queue discipline", "network.loss": "random loss",
+    "buffer_bdp": "buffer (BDP)", "buffer_bytes": "buffer (bytes)", "rate_mbit": "rate (Mbit/s)", "base_rtt_ms": "base RTT (ms)",
     "qdisc": "queue discipline", "random_loss": "random loss", "duration_s": "duration (s)", WINDOW: "window (s)",
 }  # fmt: skip
 
@@ -86,6 +87,7 @@ class Choice:
 
 
 OF_FLOWS = {
+    "cca": "algorithm of {}",
     "count": "number of {} flows",
     "rtt_ms": "RTT of {} (ms)",
     "start_s": "start of {} (s)",
@@ -97,7 +99,7 @@ def label(column: str, table: pd.DataFrame) -> str:
     """What a column is called on an axis or in a legend: of flow groups with the name of their algorithm, if they have one."""
     if column in LABELS:
         return LABELS[column]
-    if (of := re.fullmatch(r"flows\.(\d+)\.(.+)", column)) and of[2] != "cca":
+    if of := re.fullmatch(r"flows\.(\d+)\.(.+)", column):
         ccas = table.loc[table["group"] == int(of[1]), "cca"].unique()
         return OF_FLOWS.get(of[2], f"{of[2]} of {{}}").format(
             label_of_cca(ccas[0]) if len(ccas) == 1 else f"flows.{of[1]}"
@@ -125,11 +127,16 @@ def _has_several(table: pd.DataFrame) -> bool:
 
 
 def with_equal_share(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of all groups with the column EQUAL: a group's part of the flows; null where a flow of the run ends by itself."""
-    runs = table.groupby(["point", "seed"])
+    """The table of all groups with the columns of EQUAL: a group's part of the flows of its direction, of what these carry together.
+
+    Null of a group that is alone, where a flow of the run ends by itself, and where the flows carry more than one link: they cross several.
+    """
+    runs = table.groupby(["point", "seed", "direction"])
+    part = table["count"] / runs["count"].transform("sum")
     ends = table[["unfinished_flows", "unfinished"]].notna().any(axis=1)
     ends = ends.groupby([table["point"], table["seed"]]).transform("any")
-    return table.assign(**{EQUAL: (table["count"] / runs["count"].transform("sum")).mask(ends)})
+    none = ends | (part == 1) | (runs["share_of_capacity"].transform("sum") > 1)
+    return table.assign(**{EQUAL[share]: (part * runs[share].transform("sum")).mask(none) for share in EQUAL})
 
 
 def where(table: pd.DataFrame, swept: list[str], wanted: Mapping[str, Any]) -> pd.DataFrame:
@@ -179,8 +186,9 @@ def choose(
     free += [FLOWS] if of_flows and not on_an_axis else []
     left = [c for c in free if c not in (x, hue) and not (of_flows and c != FLOWS and _are_one(table, c, FLOWS))]
     if x is None and kind != "cdf":
-        # The first swept field; the cases, which come before all, only if there is nothing else.
-        x = next((c for c in [*(c for c in left if c not in ("case", FLOWS)), *left] if c != hue), FLOWS)
+        # The first swept field; algorithms, which have colours, only if there is no other, and cases, which come before all, if no field.
+        fields = sorted((c for c in left if c not in ("case", FLOWS)), key=lambda c: c.endswith(".cca"))
+        x = next((c for c in [*fields, *left] if c != hue), FLOWS)
         left = [c for c in left if c != x]
     if hue is None and left:
         fields = [c for c in left if c not in ("case", FLOWS)]
@@ -374,7 +382,7 @@ def _line(
             beside = axes.transData + ScaledTranslation(by_pt / 72, 0, axes.figure.dpi_scale_trans)
             for artist in artists:
                 artist.set_transform(beside)
-    if choice.y in SHARES:
+    if choice.y in EQUAL:
         _equal(axes, here, choice, values, lines, looks)
     if numbers:
         _numbers(axes, values)
@@ -413,22 +421,26 @@ def _published(
 def _equal(
     axes: Axes, here: pd.DataFrame, choice: Choice, values: list[Any], lines: list[Any], looks: Mapping[Any, Any]
 ) -> None:
-    """What flows had if all had the same: one line if that is one number, else one for each line, in its colour."""
+    """What flows had if all had the same: one line where all lines have nearly that, else one for each, in its colour."""
     x = str(choice.x)
     numbers = all(is_number(v) for v in values) and len(values) > 1
-    how: dict[str, Any] = {"ls": (0, (4, 3)), "lw": 1.0, "zorder": 1}
-    if here[EQUAL].nunique(dropna=False) == 1:
-        if here[EQUAL].iloc[0] < 1:  # a group that is not alone
-            axes.axhline(here[EQUAL].iloc[0], color="0.5", label=EQUAL_NAME, **how)
+    each = pd.DataFrame(
+        {
+            n: (rows_with(here, {choice.hue: n}) if choice.hue else here).groupby(x)[EQUAL[choice.y]].mean()
+            for n in lines
+        }
+    )
+    if each.isna().all(axis=None):
         return
+    how: dict[str, Any] = {"ls": (0, (4, 3)), "lw": 1.0, "zorder": 1}
     axes.plot([], [], color="0.5", label=EQUAL_NAME, **how)
-    for name in lines:
-        rows = (rows_with(here, {choice.hue: name}) if choice.hue else here).dropna(subset=[EQUAL])
-        for at, share in rows.groupby(x)[EQUAL].mean().items() if not numbers else ():
-            axes.hlines(share, values.index(at) - 0.4, values.index(at) + 0.4, color=looks[name]["color"], **how)
+    one = (each.max(axis=1) - each.min(axis=1)).max() < ONE_LINE
+    curves = [("0.5", each.mean(axis=1))] if one else [(looks[n]["color"], each[n].dropna()) for n in lines]
+    for colour, shares in curves:
         if numbers:
-            means = rows.groupby(x)[EQUAL].mean()
-            axes.plot(means.index, means, color=looks[name]["color"], **how)
+            axes.plot(shares.index, shares, color=colour, **how)
+        for at, share in shares.items() if not numbers else ():
+            axes.hlines(share, values.index(at) - 0.4, values.index(at) + 0.4, color=colour, **how)
 
 
 def _texts(axes: Axes, texts: list[str]) -> None:

@@ -128,6 +128,13 @@ def test_the_names_beside_a_map_are_those_of_its_rows(made):
     assert [axes.collections[0].get_array().shape for axes in picture.axes[:3]] == [(2, 2)] * 3
 
 
+def test_algorithms_that_are_swept_are_no_axis_while_there_is_another_field(made):
+    made(flows=[{"cca": "bbr1"}], sweep={"flows.0.cca": ["bbr1", "bbr3"], "network.buffer.bdp": [1, 4]})
+    picture = draw("exp1", y=["queue_ms_mean"])
+    assert {"buffer (BDP)", "algorithm of flows.0", "BBRv1", "BBRv3"} <= set(texts(picture))
+    assert [label.get_text() for label in picture.axes[0].get_xticklabels()] == ["1", "4"]
+
+
 def test_what_is_no_algorithm_has_no_algorithms_colour(made):
     made(sweep={"network.qdisc.kind": ["fifo", "red"], "network.buffer.bdp": [1, 4]})
     axes = draw("exp1", x="bdp", y=["queue_ms_mean"], hue="qdisc.kind").axes[0]
@@ -250,13 +257,25 @@ def _equal_shares(picture: Picture) -> set[float]:
 @pytest.mark.parametrize("swept", [{"network.buffer.bdp": [1, 4]}, {"network.qdisc.kind": ["fifo", "fq_codel"]}])
 def test_of_shares_the_equal_one_is_drawn(made, swept):
     made(flows=SEVERAL, sweep=swept)
-    assert _equal_shares(draw("exp1")) == {0.333, 0.667} and "equal share" in texts(draw("exp1"))
+    assert _equal_shares(draw("exp1")) == {0.317, 0.633} and "equal share" in texts(draw("exp1"))
     assert _equal_shares(draw("exp1", y=["rtt_ms_mean"])) == set()
-    assert _equal_shares(draw("exp1", where={"flows": "CUBIC"})) == {0.667}, "of the run, not of what is drawn"
+    assert _equal_shares(draw("exp1", where={"flows": "CUBIC"})) == {0.633}, "of the run, not of what is drawn"
     made(name="exp2", sweep=swept)
-    assert _equal_shares(draw("exp2")) == {0.5}
+    assert _equal_shares(draw("exp2")) == {0.475}, "half of the 0.95 that both carry, not of the nominal rate"
     made(name="exp3", flows=FLOWS[:1], sweep=swept)
     assert "equal share" not in texts(draw("exp3")), "a flow alone has nobody to share with"
+
+
+def test_flows_share_with_those_of_their_direction_and_on_one_link(made):
+    swept = {"network.buffer.bdp": [1, 4]}
+    made(flows=[*FLOWS, {"cca": "cubic", "direction": "reverse"}], sweep=swept)
+    table = source_of(["exp1"]).table
+    forward = table[table["direction"] == "forward"].groupby(["network.buffer.bdp", "seed"])["share_of_capacity"].sum()
+    assert _equal_shares(draw("exp1", where={"group": 0})) == set((forward / 2).groupby(level=0).mean().round(3))
+    assert "equal share" not in texts(draw("exp1", where={"group": 2})), "alone in its direction"
+    source = source_of(["exp1"])
+    several = replace(source, table=source.table.assign(share_of_capacity=0.8))
+    assert "equal share" not in texts(plot(several, Wish())[0]), "more than one link carries"
 
 
 def test_flows_that_end_by_themselves_have_no_equal_share(made):
@@ -331,7 +350,7 @@ def test_what_claims_expect_of_a_figure(figure, metric, groups, at_least):
 def test_other_kinds(made, kind):
     made(sweep={"network.buffer.bdp": [1, 2, 8], "network.rtt_ms": [20, 40]})
     said = texts(draw("exp1", kind=kind))
-    assert {"box": "share of capacity", "cdf": "queue (ms)", "heat": "RTT (ms)"}[kind] in said
+    assert {"box": "share of capacity", "cdf": "queue (ms)", "heat": "base RTT (ms)"}[kind] in said
     if kind == "cdf":
         assert "fraction of samples" in said
     if kind == "heat":
