@@ -38,7 +38,7 @@ from bbrlab.scenario.link_trace import shipped_trace
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.needs import refuse_without_effect
-from bbrlab.scenario.rates import Rate, before, buffer_full_ms, rates_at
+from bbrlab.scenario.rates import before, buffer_full_ms, rates_at
 from bbrlab.scenario.schema import Network, Scenario
 from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site.html import embedded, number, render
@@ -105,7 +105,7 @@ def _page(
         is_virtual=summary["backend"] == "uml",
         origin=_origin(manifest, summary, folder),
         data=embedded(_panels(summary, typed, samples, acks), "series-data"),
-        states=_states_note(samples, acks, float(scenario["sample_hz"])),
+        sampling=_sampling(samples, acks, float(scenario["sample_hz"])),
         queue=""
         if typed.network.rate_is_known
         else "How long the queue's packets wait is not told: the file that says when the link sends is not here as it was run.",
@@ -265,15 +265,16 @@ def _origin(manifest: Any, summary: Summary, folder: Path) -> tuple[tuple[str, s
     )  # fmt: skip
 
 
-def _states_note(samples: pd.DataFrame, acks: pd.DataFrame | None, sample_hz: float) -> str:
-    """How exact the times of BBR's states are, as a sentence; empty without any."""
+def _sampling(samples: pd.DataFrame, acks: pd.DataFrame | None, sample_hz: float) -> str:
+    """How exact the times of curves, and of BBR's states, are."""
+    sampled = f"of the samples, one each {number(1 / sample_hz)} s: what is shorter may be missing"
     if samples["bbr_state"].isna().all():
-        return ""
+        return f"Curves are {sampled}."
     if acks is not None:
-        return "BBR's states are recorded at each ACK: every stay is there."
+        return f"Curves are {sampled}; BBR's states are recorded at each ACK: every stay is there."
     return (
-        f"BBR's states are those of the samples, one each {number(1 / sample_hz)} s: shorter stays are not seen, and a stay looks up to that "
-        "much longer or shorter. The option --trace-changes of bbrlab run records each change."
+        f"Curves and BBR's states are {sampled}, and a stay looks up to that much longer or shorter. "
+        "The option --trace-changes of bbrlab run records each change."
     )
 
 
@@ -298,7 +299,8 @@ def _panels(
             case "queue" if lines:
                 lines += _full_buffers(summary, network, ends)
             case "bw" if lines and network.links is None and network.rate_is_known:
-                lines.append(_equal_share(flows, before(network, summary["virtual_s"])))
+                forward = [i for i, group in enumerate(summary["groups"]) if group["direction"] == "forward"]
+                lines.append(_equal_share(flows[flows["group"].isin(forward)], network, summary["virtual_s"]))
             case "inflight":
                 lines += _bounds(names, scenario, samples, by)
             case "retransmits":
@@ -346,12 +348,13 @@ def _full_buffers(summary: Summary, network: Network, ends: tuple[float, float])
     return list(full.values())
 
 
-def _equal_share(flows: pd.DataFrame, rate: Rate) -> dict[str, Any]:
-    """What an equal share of the bottleneck is."""
+def _equal_share(flows: pd.DataFrame, network: Network, virtual_s: float) -> dict[str, Any]:
+    """What an equal share of the data that the bottleneck can carry is: BBR's bandwidth is of data, without headers."""
     there = flows.groupby("time_s")["flow"].nunique()
     times = there.index.to_numpy(dtype=float)
-    look = {"name": "an equal share of the link", "colour": QUIET, "dash": "dash"}
-    return _line(look, times, rates_at(rate, times) / there.to_numpy())
+    look = {"name": "an equal share of the link, without headers", "colour": QUIET, "dash": "dash"}
+    rates = rates_at(before(network, virtual_s), times) * network.payload_bytes / network.frame_bytes
+    return _line(look, times, rates / there.to_numpy())
 
 
 def _bounds(

@@ -81,7 +81,8 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
     end_s = max(run.scenario.duration_s for run in runs)
     for axes in grid.flat:
         _outside(axes, runs, end_s)
-    grid.flat[-1].set(xlabel="virtual time (s); grey: outside of the metrics' window", xlim=(0, end_s))
+    when = ["virtual time (s); grey: outside of the metrics' window", *_sampled(runs)]
+    grid.flat[-1].set(xlabel="; ".join(when), xlim=(0, end_s))
     handles, labels = _legend(runs, wanted)
     figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False)
     figure.align_ylabels(list(grid.flat))
@@ -154,6 +155,12 @@ def _strips(table: pd.DataFrame) -> list[tuple[int, int]]:
     """The first flow of each group that tells its states, and the group."""
     with_state = table[table["bbr_state"].notna() & (table["flow"] >= 0)]
     return [(int(flow), int(str(group))) for group, flow in with_state.groupby("group")["flow"].min().items()]
+
+
+def _sampled(runs: Sequence[RunSource]) -> list[str]:
+    """How coarse curves are; nothing of records of ACKs."""
+    every_s = sorted({f"{1 / run.scenario.sample_hz:g}" for run in runs if not run.of_acks}, key=float)
+    return [f"sampled every {' or '.join(every_s)} s"] if every_s else []
 
 
 def _states(axes: Axes, strips: Sequence[tuple[RunSource, int, int]], *, several: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,7 +84,7 @@ def _of_runs(runs: Sequence[RunSource], wish: Wish) -> tuple[Figure, str]:
                 f"{option}: is for the points of a study or figure; runs are drawn over time, each with its own dashes"
             )
     runs = [replace(run, of_acks=wish.acks) for run in runs]
-    name = "-".join(run.name.replace("/", "-") for run in runs)
+    name = re.sub(r"\s+", "", "-".join(run.name.replace("/", "-") for run in runs))  # no quotes are needed to type it
     if wish.kind == "line":
         return draw_runs.over_time(
             runs, draw_runs.chosen(wish.y, of_acks=wish.acks)

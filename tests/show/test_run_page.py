@@ -72,10 +72,10 @@ def test_rates_bounds_and_losses_are_drawn(run, tmp_path):
     bandwidth, fair = panels["BBR's bandwidth (Mbit/s)"]["lines"]
     assert bandwidth["name"] == "BBRv3, flow 1"
     assert {x: y for x, y in zip(fair["x"], fair["y"], strict=True) if x in (1.0, 4.9, 5.0)} == {
-        1.0: 5,
-        4.9: 5,
-        5.0: 10,
-    }
+        1.0: 4.782,
+        4.9: 4.782,
+        5.0: 9.5641,
+    }, "1448 of 1514 bytes of the rate"
     flying = {line["name"]: line for line in panels["in flight (packets)"]["lines"]}
     assert set(flying) == {"BBRv3, flow 1", "CUBIC, flow 2", "BBRv3, flow 1: inflight_hi"}, (
         "a bound that never is, is no line"
@@ -84,6 +84,14 @@ def test_rates_bounds_and_losses_are_drawn(run, tmp_path):
     assert (high["y"][0], high["y"][-1], high["dash"]) == (None, 30, "dash")
     lost = {line["name"]: line["y"][-1] for line in panels["retransmissions (packets)"]["lines"]}
     assert lost == {"BBRv3, flow 1": 4, "CUBIC, flow 2": 4, "dropped by the queue": 9}
+
+
+def test_an_equal_share_is_of_the_flows_of_the_bottlenecks_direction(run, tmp_path):
+    summary = json.loads((run / "summary.json").read_text())
+    summary["groups"][1]["direction"] = "reverse"
+    (run / "summary.json").write_text(json.dumps(summary))
+    fair = page_of(run, tmp_path)[1]["BBR's bandwidth (Mbit/s)"]["lines"][1]
+    assert fair["y"][0] == 9.5641
 
 
 def test_flows_of_one_look_are_told_apart(run, tmp_path):
@@ -125,7 +133,7 @@ def test_page_and_picture_refuse_the_same_values(run, tmp_path, column, value):
 
 def test_a_page_says_how_coarse_sampled_states_are(run, tmp_path):
     text, panels = page_of(run, tmp_path)
-    assert "those of the samples, one each 0.1 s: shorter stays are not seen" in text
+    assert "Curves and BBR's states are of the samples, one each 0.1 s: what is shorter may be missing" in text
     assert len(set(panels["BBRv3, flow 1: state, sampled every 0.1 s"]["lines"][0]["y"])) > 2
 
 
@@ -133,8 +141,9 @@ def test_a_page_draws_each_recorded_stay(run, tmp_path):
     """Of 20 ms each second, between two samples."""
     record(run)
     text, panels = page_of(run, tmp_path)
-    assert "recorded at each ACK" in text
-    assert "shorter stays are not seen" not in text
+    assert (
+        "Curves are of the samples, one each 0.1 s: what is shorter may be missing; BBR's states are recorded" in text
+    )
     line = panels["BBRv3, flow 1: state, each change recorded"]["lines"][0]
     stays = list(zip(line["x"][::2], line["x"][1::2], line["y"][::2], strict=True))
     short = [end - start for start, end, state in stays if state == "UP"]
@@ -145,7 +154,8 @@ def test_a_page_draws_each_recorded_stay(run, tmp_path):
 def test_a_page_without_bbr_says_nothing_of_states(tmp_path):
     folder = made_up_run(base_point(validate(scenario_dict(), "test")), 1, tmp_path / "run")
     text, panels = page_of(folder, tmp_path)
-    assert "BBR's states are" not in text
+    assert "Curves are of the samples, one each 0.1 s: what is shorter may be missing." in text
+    assert "BBR's states" not in text.split("<figure")[0]
     assert "BBR's bandwidth (Mbit/s)" not in panels
 
 

@@ -101,12 +101,12 @@ def _show(one: str, two: str, fields: Sequence[Field], numbers: Sequence[Number]
 
 
 def _chance(fields: Sequence[Field], numbers: Sequence[Number]) -> str:
-    """What one run of each says of a difference: how much of it is chance, it does not tell."""
+    """What one run of each says of a difference: not how much of it is chance."""
     if not fields or all(number.one == number.two for number in numbers):
         return ""
     if {field.name for field in fields} == {"seed"}:
         return "The runs differ in their seed alone: these differences are chance."
-    return "One run of each: how much of a difference is chance, several seeds of both tell (bbrlab sweep)."
+    return "One run of each: several seeds of both (bbrlab sweep) say how much of a difference is chance."
 
 
 def _value(field: Field, value: Any) -> str:
