@@ -17,6 +17,7 @@ _BUFFER = "network.buffer.bdp"
 # From the loss-based flow's side to BBR's: how much there is of the winner's colour; none: white, even.
 _STRENGTHS = (1, 0.6, 0.3, 0, 0.3, 0.6, 1)
 _EVEN = len(_STRENGTHS) // 2
+_EVEN_PART = _EVEN / len(_STRENGTHS), (_EVEN + 1) / len(_STRENGTHS)  # of what both carry, where neither wins
 
 Cell = dict[str, Any]
 
@@ -26,8 +27,8 @@ def who_wins(findings: Findings) -> list[dict[str, Any]]:
 
     Returns:
         For each its ``name``, ``colour``, ``setting``, ``buffers`` (BDP), and ``rows``: of a BBR's ``name``, ``colour``, ``figure`` and a
-        cell for each buffer (``here`` and ``published``: BBR's percentage of the link; ``look``: in the winner's colour; None: not
-        run), and ``words``: where it wins.
+        cell for each buffer (``here`` and ``published``: BBR's percentage of the link; ``open``: either may win, as far as the seeds tell;
+        ``look``: in the winner's colour; None: not run), and ``words``: where it wins.
     """
     tables: dict[str, dict[str, Figure]] = {}
     for _, figure in sorted(findings.figures.items()):
@@ -77,31 +78,27 @@ def _cells(findings: Findings, figure: Figure) -> dict[float, Cell]:
         both = [cells[at] for group in ("0", "1") if (cells := here.get(group)) and cells[at]]
         if len(both) == 2:
             first, second = (cell[0] for cell in both)
-            level = min(int(first / (first + second) * len(_STRENGTHS)), len(_STRENGTHS) - 1)
-            colour = tinted(bbr if level > _EVEN else other, _STRENGTHS[level])
+            part, half = first / (first + second), (both[0][1] or 0) / (first + second)
+            level = min(int(part * len(_STRENGTHS)), len(_STRENGTHS) - 1)
+            is_open = part - half < _EVEN_PART[0] and part + half > _EVEN_PART[1]
+            colour = tinted(bbr if level > _EVEN else other, 0 if is_open else _STRENGTHS[level])
             goal = (published["0"][at] if "0" in published else None) or [None]
             by_place[point.values[_BUFFER]] = {
                 "buffer": number(point.values[_BUFFER]), "here": round(100 * first), "published": None if goal[0] is None else round(100 * goal[0]),
-                "level": level, "look": Look("", "", "", colour, ""),
+                "level": level, "open": is_open, "look": Look("", "", "", colour, ""),
             }  # fmt: skip
     return by_place
 
 
 def where_it_wins(cells: list[Cell]) -> str:
-    """At which buffers BBR wins, is even or loses: in the order of buffers where that is short, else each outcome with its buffers."""
-    outcomes = ["wins" if c["level"] > _EVEN else "loses" if c["level"] < _EVEN else "is even" for c in cells]
+    """At which buffers BBR wins, is even or loses, and where that is open."""
+    outcomes = [
+        "is open" if c["open"] else "wins" if c["level"] > _EVEN else "loses" if c["level"] < _EVEN else "is even"
+        for c in cells
+    ]
     runs = [list(of) for _, of in groupby(range(len(cells)), key=lambda i: outcomes[i])]
-    if len(runs) == 1:
-        return f"{outcomes[0]} at every buffer"
-    if len(runs) > 3:
-        listed = [
-            f"{outcome} at {_buffers(runs, outcomes, outcome, cells)}"
-            for outcome in ("wins", "is even", "loses")
-            if outcome in outcomes
-        ]
-        return f"{', '.join(listed[:-1])} and {listed[-1]} BDP"
-    parts = [f"{outcomes[run[0]]} up to {cells[run[-1]]['buffer']} BDP" for run in runs[:-1]]
-    return ", ".join(parts) + f" and {outcomes[-1]} from {cells[runs[-1][0]]['buffer']} BDP on"
+    listed = [f"{outcome} at {_buffers(runs, outcomes, outcome, cells)}" for outcome in dict.fromkeys(outcomes)]
+    return " and ".join(filter(None, [", ".join(listed[:-1]), *listed[-1:]])) + " BDP"
 
 
 def _buffers(runs: list[list[int]], outcomes: list[str], outcome: str, cells: list[Cell]) -> str:

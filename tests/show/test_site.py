@@ -255,8 +255,8 @@ def test_the_front_tells_who_wins_here_beside_the_paper(site):
     matrix = text[text.index("bb-matrix") :].partition("</table>")[0]
     assert re.findall(r'<th scope="col">([^<]*)</th>', matrix) == ["buffer (BDP)", "1", "4"]
     (published,) = [c.expect.value for s in all_statements() for c in s.claims if c.id == "SA-2a-N1-X1"]
-    assert f"<small>{round(100 * published)}</small>" in matrix and len(re.findall(r"<b>\d+</b>", matrix)) == 2
-    assert "Against <strong>CUBIC</strong> BBRv1 is even at every buffer" in text
+    assert f"<small>{round(100 * published)}</small>" in matrix and len(re.findall(r"<b>\d+\??</b>", matrix)) == 2
+    assert "Against <strong>CUBIC</strong> BBRv1 is even at 1 to 4 BDP" in text
 
 
 def test_a_claim_with_bounds_alone_gives_no_published_share(monkeypatch):
@@ -272,13 +272,29 @@ def test_a_claim_with_bounds_alone_gives_no_published_share(monkeypatch):
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
-        ([6, 5, 3, 1], "wins up to 2 BDP, is even up to 3 BDP and loses from 4 BDP on"),
-        ([0, 1], "loses at every buffer"),
-        ([5, 1, 5, 3], "wins at 1 and 3, is even at 4 and loses at 2 BDP"),
+        ([6, 5, 3, 1], "wins at 1 to 2, is even at 3 and loses at 4 BDP"),
+        ([0, 1], "loses at 1 to 2 BDP"),
+        ([5, 1, 5, 3], "wins at 1 and 3, loses at 2 and is even at 4 BDP"),
+        ([5, None], "wins at 1 and is open at 2 BDP"),
     ],
 )
 def test_who_wins_in_words(levels, words):
-    assert where_it_wins([{"level": level, "buffer": str(i + 1)} for i, level in enumerate(levels)]) == words
+    cells = [{"level": level, "open": level is None, "buffer": str(i + 1)} for i, level in enumerate(levels)]
+    assert where_it_wins(cells) == words
+
+
+@pytest.mark.parametrize(("half", "is_open"), [(None, False), (0.02, False), (0.4, True)])
+def test_who_wins_is_open_while_the_interval_has_room_for_either(monkeypatch, half, is_open):
+    (figure,) = figures_at("full", ["sarpkaya2025/fig2a"])
+    point = next(p for p in figure.points if all(flow.count == 1 for flow in p.scenario.flows))
+    found = {
+        "points": [{"label": point.label}],
+        "measured": {MODELLED: {"0": [[0.6, half, 2]], "1": [[0.3, half, 2]]}},
+        "expected": {},
+    }
+    monkeypatch.setattr("bbrlab_apps.site.who_wins.shown_chart", lambda findings, id: found)
+    (cell,) = _cells(judged({}), figure).values()
+    assert cell["open"] is is_open and (cell["look"].colour == "#ffffff") is is_open
 
 
 def test_half_a_minute_tells_how_many_are_decided_and_how_near():
