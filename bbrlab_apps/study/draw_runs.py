@@ -85,7 +85,7 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
     grid.flat[-1].set(xlabel="; ".join(when), xlim=(0, end_s))
     handles, labels = _legend(runs, wanted)
     figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False)
-    figure.align_ylabels(list(grid.flat))
+    figure.align_ylabels([axes for axes in grid.flat if axes.get_ylabel()])
     return figure
 
 
