@@ -315,6 +315,13 @@ def _expanded(scenario: Scenario, where: str, lines: Lines | None = None) -> lis
             raise UserError(
                 f"{place('sweep')}: {count} points of the sweep are the same ({point.label}); leave out what stands twice"
             )
+    of_cases: dict[frozenset[str], str] = {}
+    for case in scenario.cases:
+        prints = frozenset(point.fingerprint for point in found if point.values[CASE] == case)
+        if (first := of_cases.setdefault(prints, case)) != case:
+            raise UserError(
+                f"{place('cases', case)}: cases.{case} has the same points as cases.{first}; leave one of them out"
+            )
     return found
 
 

@@ -103,6 +103,10 @@ def test_every_shipped_scenario_is_valid(path):
             ["2 points of the sweep are the same", "leave out what stands twice"],
         ),
         ({"sweep": {"network.buffer.bdp": [1, 1.0]}}, ["2 points of the sweep are the same (buffer.bdp=1,"]),
+        (
+            {"cases": {"a": {"network.rtt_ms": 20}, "b": {"network.rtt_ms": 20.0}}},
+            ["cases.b has the same points as cases.a", "leave one of them out"],
+        ),
         ({"window_s": [5, 20]}, ["window_s", "20", "10 s"]),
         ({"window_s": [8, 5]}, ["window_s"]),
         ({"network__buffer": {"bdp": 1, "bytes": 5000}}, ["network.buffer", "exactly one", "bdp, bytes"]),
