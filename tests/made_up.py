@@ -146,7 +146,7 @@ def of_parts(values: Any, failed: int = 0, without: int = 0, identical: bool = F
 
 
 def whole_summary(measured: dict[str, Any], key: str = "aaaa", **changes: Any) -> dict[str, Any]:
-    """A summary.json with every field, of what was measured (metrics.summarise()) by the kernel with this key."""
+    """A summary.json with every field, of what was measured (summarise.summarise()) by the kernel with this key."""
     kernel = {"name": "k", "release": "6", "build_id": "b", "key": key, "source": "s", "compiler": "c"}
     scenario = {
         "scenario": "s",

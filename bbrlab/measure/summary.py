@@ -75,7 +75,7 @@ class _Sometimes(TypedDict, total=False):
 
 
 class Measured(_Sometimes):
-    """The measured part of a summary (metrics.summarise())."""
+    """The measured part of a summary (summarise.summarise())."""
 
     groups: list[GroupEntry]
     flows: list[FlowEntry]
