@@ -33,9 +33,9 @@ def summarise(
         short: {group: the outcome of its short flows}.
 
     Returns:
-        ``groups``: one entry per flow group, all metrics of schema.GROUP, as well as ``cca``, ``count`` (flows; of short ones
+        ``groups``: one entry per flow group, all metrics of metrics.GROUP, as well as ``cca``, ``count`` (flows; of short ones
         those that began a transmission in the window) and ``direction``. ``flows``: one per long flow. ``bottleneck`` and
-        ``jain_index``: the metrics of schema.RUN, of the bottleneck that the first group crosses; if there is one
+        ``jain_index``: the metrics of metrics.RUN, of the bottleneck that the first group crosses; if there is one
         in the other direction, too, it stands under ``bottleneck_reverse``. Of several links in a row ``links`` has the same of each,
         and ``bottleneck`` is the first that the first group crosses. Numbers with nine decimals, None where nothing was seen.
     """

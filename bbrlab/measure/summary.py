@@ -15,7 +15,7 @@ Spread = dict[str, float | None]
 
 
 class GroupEntry(TypedDict):
-    """A flow group's identity. The entry also has its metrics (schema.GROUP), which Metric.of_group() reads."""
+    """A flow group's identity. The entry also has its metrics (metrics.GROUP), which Metric.of_group() reads."""
 
     cca: str
     count: int  # its flows; of short ones those that began a transmission in the window
@@ -51,7 +51,7 @@ class FlowEntry(_FiniteFlow):
 
 
 class BottleneckEntry(TypedDict):
-    """A bottleneck's size. The entry also has the metrics of the run (schema.RUN), which Metric.of_run() reads."""
+    """A bottleneck's size. The entry also has the metrics of the run (metrics.RUN), which Metric.of_run() reads."""
 
     buffer_bytes: int
 

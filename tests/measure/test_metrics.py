@@ -121,7 +121,7 @@ def test_a_summary_that_lacks_a_field_is_named(tmp_path, name):
         _ = RunFolder(tmp_path).summary
 
 
-def test_where_nothing_was_seen_nothing_is_told():
+def test_what_was_never_measured_is_null():
     """No sample, no flow that sent: counts and sums are 0, all else is null."""
     _, _, summary = summary_of()
     counts = {"goodput_mbit": 0, "share_of_capacity": 0}

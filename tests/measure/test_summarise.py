@@ -342,16 +342,16 @@ def test_how_late_samples_may_be_reaches_every_counter(virtual, tmp_path, monkey
     (tmp_path / "report.json").write_text("{}")
     columns = dict.fromkeys(("time_s", "flow", "bytes_acked"), np.array([]))
     monkeypatch.setattr(evaluation, "decode", lambda path, plan: (Flows(columns, {}), {"forward": Queue({})}))
-    seen = []
+    checked = []
 
     def look(*arguments):
-        seen.extend(arguments[3:5])
+        checked.extend(arguments[3:5])
         raise InterruptedError
 
     monkeypatch.setattr(evaluation, "run_checks", look)
     with pytest.raises(InterruptedError):
         evaluation.evaluate(point, 1, "uml", plan, None, tmp_path)
-    (counters,), queues = seen
+    (counters,), queues = checked
     assert counters.late_s == queues["forward"].late_s == lateness_s(virtual)
 
 
