@@ -368,6 +368,8 @@ def _no_hystart(name: str) -> Callable[[Scenario, Place], str]:
         params = s.flows[place[0]].params
         if not params.get("hystart", 1):
             return "hystart is off (leave either out)"
+        if name == "hystart_low_window" and params.get("hystart_detect", 3) == 0:
+            return "hystart_detect 0 looks at nothing (set it to 1, 2 or 3, or leave either out)"
         if name == "hystart_ack_delta_us" and params.get("hystart_detect", 3) in (0, 2):
             return "HyStart does not look at trains of ACKs (set hystart_detect to 1 or 3)"
         return ""
@@ -488,7 +490,7 @@ NEEDS = (
     Need("flows.*.params.ecn_max_rtt_us", "flows.*.params.ecn: on", lambda s, p: "ecn_max_rtt_us" in s.flows[p[0]].params, _no_response_to_marks),
     *(
         Need(f"flows.*.params.{name}", f"flows.*.params.hystart: on{also}", _of_cubic(name), _no_hystart(name))
-        for name, also in (("hystart_detect", ""), ("hystart_low_window", ""), ("hystart_ack_delta_us", ", and hystart_detect 1 or 3"))
+        for name, also in (("hystart_detect", ""), ("hystart_low_window", ", and hystart_detect 1, 2 or 3"), ("hystart_ack_delta_us", ", and hystart_detect 1 or 3"))
     ),
     Need("flows.*.traffic.offered_mbit", "trace: model",
          lambda s, p: (t := s.flows[p[0]].traffic) is not None and t.offered_mbit != OFFERED_MBIT, _trace_has_its_load),

@@ -602,6 +602,11 @@ class Network(Strict):
                 )
         if self.links_rtt_ms + max(self.rtt_ms if isinstance(self.rtt_ms, list) else [self.rtt_ms]) > RTT_MS_MAX:
             raise ValueError(f"links: rtt_ms of the network and of all links must be at most {RTT_MS_MAX} ms together")
+        for i, change in enumerate(self.changes):
+            if self.links_rtt_ms + (change.rtt_ms or 0) > RTT_MS_MAX:
+                raise ValueError(
+                    f"changes.{i}.rtt_ms: it and rtt_ms of all links must be at most {RTT_MS_MAX} ms together"
+                )
 
     def _check_frames(self) -> None:
         """ValueError if a frame of the MTU does not fit where it has to."""

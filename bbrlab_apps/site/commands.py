@@ -28,6 +28,10 @@ def site(
     scale = scale or load_config().scale
     if results and execute:
         raise UserError("--execute: goes without --results: notebooks show one's own results, or what ships")
+    if results and not (results / scale).is_dir():
+        raise UserError(
+            f"--results {results}: there is no folder {scale} in it, so no results of that scale; give a folder of results, or another --scale"
+        )
     outputs.check_folder("--out", out)  # before notebooks are executed
     for name in missing_notebooks(scale) if execute else []:
         typer.echo(f"notebook {name}")

@@ -88,6 +88,7 @@ def test_one_bottleneck_is_said_in_one_way_and_nothing_of_it_is_another():
         ({"network__links": [{}, {"rtt_ms": -1}, {}]}, ["network.links.1.rtt_ms"]),
         ({"network__links": [{"rtt_ms": 5000}, {"rtt_ms": 5000}, {}]}, ["links: rtt_ms", "10000 ms together"]),
         ({"flows__0__rtt_ms": 9995}, ["flows.0", "10000 ms together"]),
+        ({"network__changes": [{"at_s": 1, "rtt_ms": 9995}]}, ["changes.0.rtt_ms", "10000 ms together"]),
         ({"network__links": [{}, {"buffer": {"packets": 10**9}}, {}]}, ["links.1.buffer", "tc's limit"]),
         ({"network__links": [{}, {"qdisc": {"kind": "red", "max_bytes": 10}}, {}]}, ["links.1.qdisc"]),
         ({"network__links": [{}, {}, {}, {}], "flows__0__links": "0-2"}, ["network.links.3 would have no effect: no flow crosses it"]),

@@ -292,3 +292,5 @@ def test_a_site_of_one_folder_alone(monkeypatch, tmp_path):
     assert "tang" in notebook_files(load_findings("quick")), "of what ships"
     with pytest.raises(UserError, match="--execute: goes without --results"):
         CliRunner().invoke(app, ["site", "--results", str(theirs), "--execute"], catch_exceptions=False)
+    with pytest.raises(UserError, match="--results .*: there is no folder full in it"):
+        CliRunner().invoke(app, ["site", "--scale", "full", "--results", str(theirs)], catch_exceptions=False)

@@ -259,6 +259,7 @@ NO_EFFECT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"network__qdisc": {"kind": "dualpi2", "l4s_of": "ect"}}, "l4s_of ect would have no effect: the hosts do not negotiate ECN", ECN_ON),
     ({"network__reverse": {**SLOW, "qdisc": {"kind": "dualpi2", "coupling": 4}}, **ECN_ON, "network__qdisc": CODEL}, "network.reverse.qdisc.coupling 4 would have no effect: only ACKs", {"flows": [{"cca": "cubic"}, BACK]}),
     ({"flows": [{"cca": "cubic", "params": {"hystart": "off", "hystart_low_window": 99}}]}, "hystart_low_window 99 would have no effect: hystart is off", {"flows__0__params__hystart": "on"}),
+    ({"flows": [{"cca": "cubic", "params": {"hystart_detect": 0, "hystart_low_window": 99}}]}, "hystart_low_window 99 would have no effect: hystart_detect 0", {"flows__0__params__hystart_detect": 2}),
     ({"flows": [{"cca": "cubic", "params": {"hystart_detect": 2, "hystart_ack_delta_us": 99}}]}, "hystart_ack_delta_us 99 would have no effect", {"flows__0__params__hystart_detect": 1}),
     ({"hosts__receive_offload_us": 99}, "hosts.receive_offload_us 99 would", {"hosts__receive_offload": "gro"}),
 ]  # fmt: skip
