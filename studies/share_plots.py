@@ -29,7 +29,6 @@ def shares(panel: Panel) -> Figure:
     figure, grid = multiples(len(counts))
     for axes, count in zip(grid.flat, counts, strict=False):
         points = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
-        axes.axhline(PAYLOAD_PER_FRAME, color="0.7", lw=0.8, zorder=0)
         axes.plot(
             points["buffer_bdp"], points["ware"], color=QUIET, ls=MODEL_STYLES["Ware"], lw=1.3, label="Ware model"
         )
@@ -38,13 +37,14 @@ def shares(panel: Panel) -> Figure:
                       capsize=3, lw=1, label=f"published (mean of {panel.points['trials'].max():.0f} trials, 2 SEM)")  # fmt: skip
         axes.errorbar(points["buffer_bdp"], points["measured"], yerr=interval_bars(points["measured"], points["ci95"], 0, 1), fmt=".-", ms=8, color=colour,
                       capsize=2, lw=1.2, label="measured here (mean, 95 % interval)")  # fmt: skip
+        axes.axhline(PAYLOAD_PER_FRAME, color="0.7", lw=0.8, zorder=0, label="full link (payload over frame)")
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
         log2_axis(axes, buffers)
         axes.set_ylim(0, 1.02)
     figure.supxlabel("bottleneck buffer (BDP)", fontsize=11)
     figure.supylabel("BBR flows' share of capacity", fontsize=11)
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False)
     return figure
 
 
@@ -106,7 +106,6 @@ def _with_models(cells: Sequence[tuple[str, Panel, int]]) -> Figure:
     for axes, (title, panel, count) in zip(grid.flat, cells, strict=False):
         points = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
         x = points["buffer_bdp"]
-        axes.axhline(PAYLOAD_PER_FRAME, color="0.7", lw=0.8, zorder=0)
         axes.plot(x, points["ware"], color=QUIET, ls=MODEL_STYLES["Ware"], lw=1.3, label="Ware, steady state")
         fluid = {"color": QUIET, "ls": MODEL_STYLES["fluid"], "ms": 4, "lw": 1.3}
         axes.plot(x, points["fluid_9s"], marker="^", mfc="white", label="fluid, 9 s", **fluid)
@@ -117,13 +116,14 @@ def _with_models(cells: Sequence[tuple[str, Panel, int]]) -> Figure:
         axes.fill_between(x, low, high, color=QUIET, alpha=0.2, lw=0)
         axes.plot(x, points["published"], "o", mfc="white", ms=7, color=PUBLISHED, label="published")
         axes.plot(x, points["measured"], ".", ms=8, color=colour_of_cca(panel.bbr), label="measured here")
+        axes.axhline(PAYLOAD_PER_FRAME, color="0.7", lw=0.8, zorder=0, label="full link (payload over frame)")
         axes.set_title(title)
         log2_axis(axes, sorted(x))
         axes.set_ylim(0, 1.02)
     figure.supxlabel("bottleneck buffer (BDP of the path)", fontsize=11)
     figure.supylabel("BBR flows' share of capacity", fontsize=11)
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
     return figure
 
 

@@ -32,8 +32,9 @@ ALGORITHMS = {
     "dctcp": Algorithm("DCTCP", "#E69F00", draws=True, is_bbr=False),
 }
 # Of what is no algorithm, such as the values of a sweep or the links of a path: no algorithm and no verdict (show/verdicts.py) has
-# one of these (Paul Tol's muted scheme, without its blues).
-OTHER_COLOURS = ("#882255", "#999933", "#AA4499", "#117733", "#661100", "#44AA99")
+# one of these, and none is near to an algorithm's or to another to the colour-blind (CIELAB distance 13 and more by the matrices of
+# Machado et al. 2009).
+OTHER_COLOURS = ("#551155", "#999933", "#992288", "#117733", "#661100", "#6644CC")
 OWN_COLOUR = "#666666"  # of a user's own algorithm
 QUEUE_COLOUR = "#7F7F7F"
 QUIET = "#4D4D4D"  # of what is neither measured nor published: a model, a bound, a full buffer
