@@ -204,11 +204,14 @@ def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str,
         waits_s = (max(rtts) + acks.grants_ms) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
         flight = max(rates + [acks.rate_mbit]) * 1e6 / 8 * waits_s + scenario.network.buffer_bytes + acks.buffer_bytes
     window = min(1 << 30, max(MIN_WINDOW_BYTES, int(WINDOW_FLIGHTS * flight)))
-    rmem, wmem = scenario.hosts.rmem_max_bytes, scenario.hosts.wmem_max_bytes
-    start = max(64 << 10, SEND_BUFFER_TOTAL_BYTES // flow_count)
+    hosts = scenario.hosts
+    rmem = hosts.rmem_max_bytes or max(window, hosts.rmem_initial_bytes or 0)
+    wmem = hosts.wmem_max_bytes or max(window, hosts.wmem_initial_bytes or 0)
+    rmem_initial = hosts.rmem_initial_bytes or rmem
+    wmem_initial = hosts.wmem_initial_bytes or min(max(64 << 10, SEND_BUFFER_TOTAL_BYTES // flow_count), wmem)
     return {
-        "net.ipv4.tcp_ecn": TCP_ECN[scenario.hosts.ecn],
+        "net.ipv4.tcp_ecn": TCP_ECN[hosts.ecn],
         "net.ipv4.tcp_no_metrics_save": 1,
-        "net.ipv4.tcp_rmem": f"4096 {rmem or window} {rmem or window}",
-        "net.ipv4.tcp_wmem": f"4096 {min(start, wmem or window)} {wmem or window}",
+        "net.ipv4.tcp_rmem": f"4096 {rmem_initial} {rmem}",
+        "net.ipv4.tcp_wmem": f"4096 {wmem_initial} {wmem}",
     }

@@ -127,10 +127,15 @@ def _members(flow: Flow, rtts_ms: list[float]) -> list[list[int]]:
 def _receive_lowat_bytes(scenario: Scenario, flow: Flow) -> int:
     """The bytes for which a receiver waits before it reads; 0 for every packet.
 
-    A receive window of the user's size must be emptied at once. So must a finite transfer, or iperf3 would not count its last bytes,
-    unless that would cost too much.
+    A receive window of the user's size must be emptied at once, also for the kernel to see how fast it is read, by which it grows. So must
+    a finite transfer, or iperf3 would not count its last bytes, unless that would cost too much.
     """
-    if scenario.hosts.rmem_max_bytes or (flow.bytes is not None and flow.bytes <= EAGER_TRANSFER_BYTES):
+    hosts = scenario.hosts
+    if (
+        hosts.rmem_max_bytes
+        or hosts.rmem_initial_bytes
+        or (flow.bytes is not None and flow.bytes <= EAGER_TRANSFER_BYTES)
+    ):
         return 0
     low, high = RECEIVE_LOWAT_BOUNDS_BYTES
     return max(low, min(high, RECEIVE_LOWAT_TOTAL_BYTES // sum(f.count for f in scenario.flows)))

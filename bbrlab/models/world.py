@@ -76,6 +76,6 @@ class World:
             yield f"hosts.ecn {hosts.ecn}: it has no marks"
         if hosts.pacing not in self.pacing:
             yield f"hosts.pacing {hosts.pacing}: its flows pace as TCP itself does ({', '.join(self.pacing)})"
-        for field in ("rmem_max_bytes", "wmem_max_bytes"):
+        for field in ("rmem_max_bytes", "wmem_max_bytes", "rmem_initial_bytes", "wmem_initial_bytes"):
             if getattr(hosts, field) is not None:
                 yield f"hosts.{field}: its flows are never short of socket memory"

@@ -785,6 +785,22 @@ class Hosts(Strict):
     )
     rmem_max_bytes: SocketBytes | None = Field(None, description="largest receive buffer; default: never the limit")
     wmem_max_bytes: SocketBytes | None = Field(None, description="largest send buffer; default: never the limit")
+    rmem_initial_bytes: SocketBytes | None = _later(
+        description="receive buffer at the start, from which Linux lets it grow (the second number of tcp_rmem; Linux' default is 131072); default: the largest, at once"
+    )
+    wmem_initial_bytes: SocketBytes | None = _later(
+        description="send buffer at the start, from which Linux lets it grow (the second number of tcp_wmem; Linux' default is 16384); default: 8 MiB, shared among all flows"
+    )
+
+    @model_validator(mode="after")
+    def _initial_at_most_largest(self) -> Hosts:
+        for name in ("rmem", "wmem"):
+            initial, largest = getattr(self, f"{name}_initial_bytes"), getattr(self, f"{name}_max_bytes")
+            if initial and largest and initial > largest:
+                raise ValueError(
+                    f"{name}_initial_bytes {initial} is more than {name}_max_bytes {largest}: give at most that"
+                )
+        return self
 
     @field_serializer("noise")
     def _in_words(self, noise: Noise) -> str | dict[str, float]:

@@ -63,7 +63,7 @@ def lacks(point: Point) -> str | None:
         return f"hosts.receive_offload {hosts.receive_offload} (its receivers take packets as they come)"
     if hosts.pacing != "internal":  # fq paces CUBIC and Reno, too, which ns-3 does not
         return f"hosts.pacing {hosts.pacing} (its BBRv1 paces within TCP, its CUBIC and Reno do not pace)"
-    for key in ("rmem_max_bytes", "wmem_max_bytes"):
+    for key in ("rmem_max_bytes", "wmem_max_bytes", "rmem_initial_bytes", "wmem_initial_bytes"):
         if getattr(hosts, key) is not None:
             return f"hosts.{key} (its sockets all have {SOCKET_BYTES >> 20} MiB)"
     rtts = draw_base_rtts(point.scenario, 1)

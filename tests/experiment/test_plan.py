@@ -241,6 +241,23 @@ def test_windows_are_never_the_limit_by_default():
     assert [t["receive_lowat_bytes"] for t in limited["transfers"]] == [0]
 
 
+def test_socket_memory_grows_from_where_the_scenario_says():
+    plain = plan_of().content["sysctls"]["net.ipv4.tcp_rmem"]
+    assert len(set(plain.split()[1:])) == 1, "the largest, at once"
+    grows = plan_of(
+        hosts__rmem_initial_bytes=131_072, hosts__wmem_initial_bytes=16_384, hosts__wmem_max_bytes=4 << 20
+    ).content
+    assert grows["sysctls"]["net.ipv4.tcp_rmem"] == f"4096 131072 {plain.split()[2]}"
+    assert grows["sysctls"]["net.ipv4.tcp_wmem"] == "4096 16384 4194304"
+    assert [t["receive_lowat_bytes"] for t in grows["transfers"]] == [0], "read at once, by which it grows"
+    assert (
+        plan_of(hosts__rmem_initial_bytes=1 << 30).content["sysctls"]["net.ipv4.tcp_rmem"].split()[1:]
+        == [str(1 << 30)] * 2
+    )
+    with pytest.raises(UserError, match="wmem_initial_bytes 9000 is more than wmem_max_bytes 8000"):
+        plan_of(hosts__wmem_initial_bytes=9000, hosts__wmem_max_bytes=8000)
+
+
 def test_changes_touch_only_flows_without_an_rtt_of_their_own():
     flows = [{"cca": "reno"}, {"cca": "reno", "rtt_ms": 7}]
     plan = plan_of(flows=flows, network__changes=[{"at_s": 1, "rtt_ms": 90}])

@@ -67,6 +67,8 @@ ENDS: dict[str, list[Any]] = {
     "hosts.receive_offload_us": [0.0009, 0.001, 50, 10_000],
     "hosts.ecn": ["off", "on"],
     "hosts.rmem_max_bytes": [4095, 4096, 65_536, 2**31 - 1],
+    "hosts.rmem_initial_bytes": [4095, 4096, 131_072, 2**31 - 1],
+    "hosts.wmem_initial_bytes": [4095, 4096, 16_384, 2**31 - 1],
     "hosts.wmem_max_bytes": [4095, 4096, 65_536, 2**31 - 1],
     "flows.0.cca": ["bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp"],
     "flows.0.count": [0, 1, 2, 20],

@@ -35,6 +35,7 @@ from tests.conftest import scenario_dict
         ({"hosts__receive_offload": "gro-timer"}, "hosts.receive_offload gro-timer"),
         ({"hosts__pacing": "fq"}, "hosts.pacing fq"),
         ({"hosts__rmem_max_bytes": 50_000}, "hosts.rmem_max_bytes"),
+        ({"hosts__wmem_initial_bytes": 50_000}, "hosts.wmem_initial_bytes"),
         ({"hosts__wmem_max_bytes": 50_000}, "hosts.wmem_max_bytes"),
         ({"network__buffer": {"bytes": ns3.SOCKET_BYTES - 51_000}}, None),
         ({"network__buffer": {"bytes": ns3.SOCKET_BYTES - 49_000}}, "BDP and buffer of more than 64 MiB"),
@@ -65,6 +66,8 @@ def test_every_setting_of_the_hosts_is_done_refused_or_told():
         "noise",
         "rmem_max_bytes",
         "wmem_max_bytes",
+        "rmem_initial_bytes",
+        "wmem_initial_bytes",
     }
     assert set(Hosts.model_fields) == told
 

@@ -40,13 +40,15 @@ def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[F
         checks = [not_checked("flows_ran", 0, "there is no long flow")]
     checks += _first_data(scenario, plan, counters)
     checks += _segment_size(scenario, counters)
-    end = scenario.duration_s
+    end, hosts = scenario.duration_s, scenario.hosts
     limited = [ratio(c.at(end, "rwnd_limited_us"), c.at(end, "busy_us")) for c in counters]
     how = "fraction of a flow's busy time (tcp_info) that it was the limit"
-    checks.append(_limit("receive_window", limited, scenario.hosts.rmem_max_bytes, how))
+    checks.append(_limit("receive_window", limited, hosts.rmem_max_bytes or hosts.rmem_initial_bytes, how))
     unlimited = [c for f, c in zip(plan.flows, counters, strict=True) if scenario.flows[f.group].bytes is None]
     how = "fraction of a flow's samples with room in the window and nothing to send"
-    checks.append(_limit("send_buffer", [_starved(c) for c in unlimited], scenario.hosts.wmem_max_bytes, how))
+    checks.append(
+        _limit("send_buffer", [_starved(c) for c in unlimited], hosts.wmem_max_bytes or hosts.wmem_initial_bytes, how)
+    )
     return checks
 
 

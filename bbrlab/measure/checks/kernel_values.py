@@ -408,12 +408,12 @@ def _host_values(scenario: Scenario, plan: Plan, name: str, entry: HostSettings)
     has = {key: [float(word) for word in text.split()] for key, text in entry["sysctls"].items()}
     rtts_ms = [f.rtt_ms for f in plan.flows] + [e["rtt_ms"] for e in plan.content["short_flows"]]
     room = sysctls(scenario, max(rtts_ms), max(1, len(plan.flows)))
-    for key, given, label in (
-        ("net.ipv4.tcp_rmem", hosts.rmem_max_bytes, "hosts.rmem_max_bytes"),
-        ("net.ipv4.tcp_wmem", hosts.wmem_max_bytes, "hosts.wmem_max_bytes"),
-    ):
+    for kind in ("rmem", "wmem"):
+        key, label, given = f"net.ipv4.tcp_{kind}", f"hosts.{kind}_max_bytes", getattr(hosts, f"{kind}_max_bytes")
         never = at_least(f"{label} (never the limit)", float(str(room[key]).split()[2]))
         yield about(label, given) if given else never, has[key][2]
+        if initial := getattr(hosts, f"{kind}_initial_bytes"):
+            yield about(f"hosts.{kind}_initial_bytes", initial), has[key][1]
     ecn = about("hosts.ecn (net.ipv4.tcp_ecn)", TCP_ECN[hosts.ecn])
     if "net.ipv4.tcp_ecn" in own:
         ecn = about("flows.ecn (net.ipv4.tcp_ecn)", own["net.ipv4.tcp_ecn"])
