@@ -84,13 +84,38 @@ def draw(table: pd.DataFrame) -> Figure:
     )
 
 
+def draw_second(table: pd.DataFrame) -> Figure:
+    """The same of questions/phase_second, in which only the second flow's RTT moves: an axes for each pair and RTT of the second flow.
+
+    Grey is what theory has for long averages: half with equal RTTs, of Reno 0.6 to 0.8 with 40 and 80 ms (docs/explanation/phase.md).
+    """
+    pairs = table["pair"] + ", 40 and " + table["rtt"].map("{:g} ms".format)
+    figure = curves(
+        table.assign(place=pairs),
+        "fraction",
+        "part",
+        "hosts",
+        "place",
+        log_x=False,
+        labels=("the second flow's RTT is longer by so much of a packet's time", "the first flow's part"),
+        of_whole=True,
+    )
+    for axes in figure.axes:
+        if axes.get_title().endswith("40 and 40 ms"):
+            axes.axhline(0.5, color="0.85", zorder=0)
+        elif axes.get_title().startswith("Reno"):
+            axes.axhspan(0.6, 0.8, color="0.85", zorder=0)
+    return figure
+
+
 def main() -> None:
-    """Draw questions/phase at the largest scale that there is: the picture of docs/explanation/phase.md."""
+    """Draw phase_shares.png and phase_second.png of docs/images, of the largest scale that there is."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
-    table = load_page("full", "questions").tables["phase"]
-    draw(over_fraction(table)).savefig(options.out, dpi=90)
+    parser.add_argument("--out", type=Path, required=True, help="a folder")
+    folder = parser.parse_args().out
+    tables = load_page("full", "questions").tables
+    draw(over_fraction(tables["phase"])).savefig(folder / "phase_shares.png", dpi=90)
+    draw_second(over_fraction(tables["phase_second"], "flows.1.rtt_ms")).savefig(folder / "phase_second.png", dpi=90)
 
 
 if __name__ == "__main__":

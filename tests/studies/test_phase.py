@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from bbrlab.results.figures import figures_at
-from studies.phase import EXACT, NOISY, draw, over_fraction, spreads
+from studies.phase import EXACT, NOISY, draw, draw_second, over_fraction, spreads
 
 
 def made_up(name: str, part_of) -> pd.DataFrame:
@@ -53,4 +53,16 @@ def test_the_picture_has_a_panel_for_each_pair_and_rate():
     axes = next(axes for axes in figure.axes if axes.get_title() == "BBRv2 v CUBIC, 10 Mbit/s")
     drawn = [np.asarray(line.get_ydata(), float) for line in axes.get_lines()]
     assert {float(y[0]) for y in drawn if np.ptp(y) == 0} == {0.4, 0.5}
+    plt.close("all")
+
+
+def test_where_the_second_flow_moves_theory_is_drawn_beside():
+    figure = draw_second(over_fraction(made_up("phase_second", lambda values, seed: 0.5), "flows.1.rtt_ms"))
+    axes = {axes.get_title(): axes for axes in figure.axes}
+    assert set(axes) == {f"{cca} v {cca}, 40 and {rtt} ms" for cca in ("Reno", "CUBIC") for rtt in (40, 80)}
+    ((_, low, *_),) = [
+        patch.get_extents().transformed(axes["Reno v Reno, 40 and 80 ms"].transData.inverted()).extents
+        for patch in axes["Reno v Reno, 40 and 80 ms"].patches
+    ]
+    assert low == pytest.approx(0.6) and not axes["CUBIC v CUBIC, 40 and 80 ms"].patches
     plt.close("all")
