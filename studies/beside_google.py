@@ -158,9 +158,10 @@ def make_traces(folder: Path) -> None:
     for trace, row in google_traces.index().items():
         study = plan(folder, google_traces.scenario_of(trace))
         run = next(run for run in study.runs if run.seed == row["seed"])
+        key = kernel_of(study, None, (), typer.echo).key
 
-        def write(run: Run = run, trace: str = trace) -> None:
-            rows = google_traces.beside(trace, read_table(run.folder / "samples.parquet"))
+        def write(run: Run = run, trace: str = trace, key: str = key) -> None:
+            rows = google_traces.beside(trace, read_table(run.folder / "samples.parquet"), key)
             add(rows, "states", ["trace", "code"], list(rows.columns[2:]))
 
         make(study, [run], write)

@@ -81,17 +81,21 @@ def stays(table: pd.DataFrame) -> pd.DataFrame:
     return (whole["end_s"] - whole["start_s"]).groupby(whole["state"]).agg(["count", "median", "sum"])
 
 
-def moves_per_minute(table: pd.DataFrame, flow: int = 0) -> tuple[float, float]:
-    """How often inflight_hi falls and rises."""
-    samples = table[table["flow"] == flow]
-    steps = samples["bbr_inflight_hi"].replace(np.inf, np.nan).diff()
+def bound_moves(table: pd.DataFrame) -> dict[str, float]:
+    """How often flow 0's inflight_hi falls and rises a minute, and the median ratio of after to before; from sample to sample."""
+    samples = table[table["flow"] == 0]
+    bound = samples["bbr_inflight_hi"].replace(np.inf, np.nan)
+    ratio = bound / bound.shift()
     minutes = (samples["time_s"].max() - samples["time_s"].min()) / 60
-    return (steps < 0).sum() / minutes, (steps > 0).sum() / minutes
+    row: dict[str, float] = {}
+    for name, moved in (("falls", ratio[ratio < 1]), ("rises", ratio[ratio > 1])):
+        row |= {f"{name}_per_min": round(len(moved) / minutes, 2), f"{name}_to": round(moved.median(), 3)}
+    return row
 
 
 def what_it_does(table: pd.DataFrame, has_bounds: bool) -> dict[str, Any]:
-    """What flow 0 does in samples: number, median length (s) and part of the time (%) of the whole stays in each state; with bounds, how
-    often inflight_hi falls and rises a minute, and its median."""
+    """What flow 0 does in samples: number, median length (s) and part of the time (%) of the whole stays in each state; with bounds,
+    bound_moves() and the median of inflight_hi."""
     found, flow = stays(table).to_dict("index"), table[table["flow"] == 0]
     row: dict[str, Any] = {}
     for state in STATES if has_bounds else [s for s in STATES if s not in ("CRUISE", "REFILL")]:
@@ -99,17 +103,17 @@ def what_it_does(table: pd.DataFrame, has_bounds: bool) -> dict[str, Any]:
         row |= {f"{state}_stays": int(stay["count"]), f"{state}_s": round(stay["median"], 3)}
         row[f"{state}_percent"] = round(100 * stay["sum"] / flow["time_s"].max(), 1)
     if has_bounds:
-        falls, rises = moves_per_minute(table)
-        row |= {"falls_per_min": round(falls, 2), "rises_per_min": round(rises, 2)}
+        row |= bound_moves(table)
         row["inflight_hi_p50"] = flow["bbr_inflight_hi"].replace(np.inf, np.nan).median()
     return row
 
 
-def beside(trace: str, ours: pd.DataFrame) -> pd.DataFrame:
+def beside(trace: str, ours: pd.DataFrame, kernel_key: str) -> pd.DataFrame:
     """The rows of data/google/states.csv of a trace: Google's and ours.
 
     Args:
         ours: samples of a run of scenario_of(trace), with the trace's seed.
+        kernel_key: of the kernel that ran it.
 
     Returns:
         what_it_does(), and ``parts_s``: when the first sample differs in one of EXACT.
@@ -121,4 +125,7 @@ def beside(trace: str, ours: pd.DataFrame) -> pd.DataFrame:
         {"trace": trace, "code": code, "parts_s": parts_s} | what_it_does(table, has_bounds)
         for code, table in (("google", google), ("ours", ours))
     ]
-    return pd.DataFrame(rows).assign(source="Google's: data/google/traces; ours: this lab", exactness="own runs")
+    return pd.DataFrame(rows).assign(
+        source=f"Google's: data/google/traces; ours: this lab, kernel lab-6.12 of key {kernel_key}",
+        exactness="own runs",
+    )

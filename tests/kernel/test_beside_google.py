@@ -23,10 +23,10 @@ from docs._make.beside_google import (
 from studies.beside_google import CELL, LOSS_CELL, SEEDS
 from studies.google_traces import (
     TRACES,
+    bound_moves,
     first_parting_s,
     google_trace,
     index,
-    moves_per_minute,
     scenario_of,
     stays,
     what_it_does,
@@ -79,7 +79,9 @@ def test_bbr2_alone_has_the_states_of_googles(run_scenario):
     assert (mine["median"] - theirs["median"])[same].abs().max() <= 0.011, (mine, theirs)
     drain = [phases(table).set_index("state")["start_s"]["Drain"] for table in (ours, google)]
     assert drain[0] == pytest.approx(drain[1], abs=0.011)
-    assert moves_per_minute(ours) == moves_per_minute(google) == (0, 0)
+    for table in (ours, google):
+        moves = bound_moves(table)
+        assert moves["falls_per_min"] == moves["rises_per_min"] == 0
 
 
 @pytest.mark.guest
