@@ -1,5 +1,5 @@
 # The whole campaign: `snakemake --cores <n> all`, or one paper or figure of it: `snakemake --cores <n> fig2a`.
-# Configuration: config/config.yaml; rules by stage: rules/. `bbrlab campaign` checks names and calls this.
+# Configuration: config/config.yaml; rules by stage: rules/.
 from bbrlab_apps.container.jobs import image_of_jobs, prepare_jobs
 from bbrlab.campaign.snakefile import (
     check_targets,

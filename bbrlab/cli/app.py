@@ -22,7 +22,7 @@ from bbrlab.cli.interrupts import EXIT_INTERRUPTED
 SECTIONS = {
     "One experiment": ("run", "show", "play", "check", "crosscheck", "traffic", "qlog"),
     "A question of your own": ("sweep", "plot", "beside", "compare", "list"),
-    "Campaigns (snakemake runs them) and their results": ("forecast", "campaign", "site", "verify", "ns3", "cache"),
+    "Campaigns (snakemake runs them) and their results": ("forecast", "site", "verify", "ns3", "cache"),
     "Models": ("model",),
     "This machine": ("doctor", "kernel", "container", "schema"),
     "Courses": ("assign", "assignment", "grade", "course"),

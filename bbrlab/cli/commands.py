@@ -19,7 +19,7 @@ import bbrlab_apps.site.commands
 import bbrlab_apps.study.commands
 import bbrlab_apps.testbed.commands
 import bbrlab_apps.traffic.commands
-from bbrlab.cli import cache, campaign, checks, kernels, models, run, verify
+from bbrlab.cli import cache, checks, kernels, models, run, verify
 from bbrlab.cli.app import app, cache_app, kernel_app, model_app
 from bbrlab_apps.container.commands import container_app
 from bbrlab_apps.grading.commands import assignment_app, course_app

@@ -64,7 +64,7 @@ def _show_figures(figures: list[Listed]) -> None:
     )
     console.print(
         f"points and runs: of the largest scale, of the seeds to begin with; {', '.join(scales)}: minutes on {number_of(cores, 'core')}, in all: {sums}\n"
-        "run one: bbrlab campaign PAPER/FIGURE; its points: bbrlab list PAPER/FIGURE; a picture: bbrlab plot PAPER/FIGURE",
+        f"run one: snakemake --cores {cores} PAPER/FIGURE; its points: bbrlab list PAPER/FIGURE; a picture: bbrlab plot PAPER/FIGURE",
         soft_wrap=True,
     )
 
