@@ -1,7 +1,7 @@
 """Maps: the burst model's share over buffer and flows, and over rate and RTT, where the lab could not run every cell.
 
-The tables are data/burst/MAP.csv; ``bbrlab model table MAP`` makes them again. The cells that the lab is
-to run beside them are drawn at random (drawn_cells()).
+The tables are data/burst/MAP.csv; ``bbrlab model table MAP`` makes them again. The cells that the lab ran
+beside them were drawn at random (drawn_cells()).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from bbrlab.base.errors import UserError
 from bbrlab.models import burst
 
 
@@ -57,13 +56,6 @@ MAPS = {
 }  # fmt: skip
 
 
-def map_of(name: str) -> Map:
-    """A map by its name. UserError if there is none."""
-    if name not in MAPS:
-        raise UserError(f"there is no map '{name}'; there are {', '.join(MAPS)}")
-    return MAPS[name]
-
-
 def computed(cells: Iterable[Cell], seeds: int) -> pd.DataFrame:
     """The model's share of each cell's BBR flows, as published shares are taken (burst.share()).
 
@@ -84,6 +76,6 @@ def _rows(cells: Iterable[Cell], seeds: int) -> Iterator[dict[str, float | str]]
 
 def drawn_cells(name: str, count: int) -> list[Cell]:
     """Cells of a map at random, without repetition: the first ``count`` of one order that never changes."""
-    cells = map_of(name).cells()
+    cells = MAPS[name].cells()
     order = np.random.default_rng(list(name.encode())).permutation(len(cells))
     return [cells[i] for i in order[:count]]
