@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib.metadata
 import json
-import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -231,16 +230,8 @@ def overrides_of(
 
 def print_json(content: object) -> None:
     """Print JSON, alone on standard output: paths as text, a number that there is not (NaN, infinite) as null."""
-    typer.echo(json.dumps(_plain(content), indent=1, allow_nan=False))
+    from pydantic import TypeAdapter
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [_plain(inner) for inner in value]
-    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return str(value) if isinstance(value, Path) else value
+    # What pydantic does not know is NumPy's: numbers and arrays.
+    plain = TypeAdapter(Any).dump_python(content, mode="json", fallback=lambda value: value.tolist())
+    typer.echo(json.dumps(plain, indent=1, allow_nan=False))
