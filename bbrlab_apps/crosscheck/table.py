@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +65,13 @@ def _honesty(entry: dict[str, Any] | None) -> str:
 
 
 def content_of(result: Crosscheck) -> dict[str, Any]:
-    """Everything, for JSON; numbers that there are not are null."""
+    """Everything, for JSON."""
     return {
         "scenario": result.scenario,
         "backend": result.backend,
         "kernels": result.kernels,
         "moved": result.moved,
-        "points": json.loads(result.points.to_json(orient="records", double_precision=15)),
+        "points": result.points.to_dict("records"),
         "runs": result.runs,
     }
 

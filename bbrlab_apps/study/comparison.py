@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from rich.table import Table
 
 from bbrlab.base import files
 from bbrlab.base.console import Console, wide_console
-from bbrlab.base.tables import write_csv
 from bbrlab.base.words import number_of
 from bbrlab.comparison.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, metric_words, one_sided
 from bbrlab_apps.site.html import render
@@ -129,27 +126,17 @@ def _print_points(console: Console, shown: pd.DataFrame) -> None:
     console.print(table)
 
 
-def write_points(comparison: Comparison, csv: Path) -> None:
-    """Write every point as CSV."""
-    write_csv(comparison.points, csv)
-
-
 def content_of(comparison: Comparison) -> dict[str, Any]:
-    """Everything, for JSON; numbers that there are not are null."""
+    """Everything, for JSON."""
     return {
         "scale": comparison.scale,
         "moved": comparison.moved,
         "sides": dict(zip("ab", comparison.sides, strict=True)),
-        "points": _records(comparison.points),
-        "verdicts": _records(comparison.verdicts),
+        "points": comparison.points.to_dict("records"),
+        "verdicts": comparison.verdicts.to_dict("records"),
         "only_a": comparison.only[0],
         "only_b": comparison.only[1],
     }
-
-
-def _records(table: pd.DataFrame) -> Sequence[dict[str, Any]]:
-    records: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
-    return records
 
 
 def write_page(comparison: Comparison, page: Path) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from bbrlab.base import outputs
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import csv_head
+from bbrlab.base.tables import csv_head, write_csv
 from bbrlab.cli.app import EXIT_MOVED, AsJson, ScaleName, all_cores, app, at_once, print_json
 from bbrlab_apps.study.commands.compare_runs import SUMMARY, compare_runs
 
@@ -63,7 +63,7 @@ def compare(
         sources_of,
         tables_at,
     )
-    from bbrlab_apps.study.comparison import Comparison, content_of, show_comparison, write_page, write_points
+    from bbrlab_apps.study.comparison import Comparison, content_of, show_comparison, write_page
 
     metrics = metric or METRICS
     nothing = compare_points({}, {}, metrics)  # says if there is no such metric, before a campaign runs
@@ -99,7 +99,7 @@ def compare(
         (only_in(tables[0], tables[1]), only_in(tables[1], tables[0])),
     )
     if csv:
-        write_points(comparison, csv)
+        write_csv(comparison.points, csv)
     if page:
         write_page(comparison, page)
     if as_json:
