@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,13 +18,9 @@ from bbrlab_apps.grading.rubric import Rubric
 Schema = dict[str, Any]
 
 
-def _model(model: type[BaseModel]) -> Schema:
-    return model.model_json_schema()
-
-
 def _claims() -> Schema:
     """claims.yaml as it is written: a list of statements, whose claims may stand for rows of a table (``{column}``)."""
-    wording, claim = _model(Wording), _model(Claim)
+    wording, claim = Wording.model_json_schema(), Claim.model_json_schema()
     parts = wording.pop("$defs", {}) | claim.pop("$defs", {})
     term = {"$ref": "#/$defs/Term"}
     claim["properties"] |= {
@@ -77,9 +72,8 @@ MODELS: dict[str, type[BaseModel]] = {
     "container": Settings,
 }
 KINDS: dict[str, Callable[[], Schema]] = {
-    "scenario": lambda: _model(Scenario),
+    **{kind: model.model_json_schema for kind, model in MODELS.items()},
     "claims": _claims,
-    **{kind: functools.partial(_model, model) for kind, model in MODELS.items() if kind != "scenario"},
 }
 
 
