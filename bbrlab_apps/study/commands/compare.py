@@ -11,7 +11,7 @@ from bbrlab.base import outputs
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import csv_head, write_csv
 from bbrlab.cli.app import EXIT_MOVED, AsJson, ScaleName, all_cores, app, at_once, print_json
-from bbrlab_apps.study.commands.compare_runs import SUMMARY, compare_runs
+from bbrlab_apps.study.commands.compare_runs import compare_runs
 
 
 @app.command()
@@ -33,6 +33,8 @@ def compare(
 
     Ends with 0 if nothing moves, 1 if something does or a side has too few good runs, 2 if there is nothing to compare.
     """
+    from bbrlab.run.output import SUMMARY
+
     if any((Path(word) / SUMMARY).is_file() for word in figures or []):
         options = {
             "--kernel": kernel,

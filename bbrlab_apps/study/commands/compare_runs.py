@@ -16,7 +16,6 @@ from bbrlab.cli.app import EXIT_MOVED, print_json
 if TYPE_CHECKING:
     from bbrlab_apps.study.run_differences import Field, Number
 
-SUMMARY = "summary.json"  # bbrlab.run.output.SUMMARY, without what that imports
 DIGITS = 4
 
 
