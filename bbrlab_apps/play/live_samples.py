@@ -15,8 +15,8 @@ from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.netlink import HEAD, KIND_QDISC, KIND_SOCKETS, messages_of
 from bbrlab.measure.queues import queue_counters
 from bbrlab.measure.sockets import decode_stack
+from bbrlab_apps.qlog.records import RECOVERY_STATES
 
-RECOVERY = ("Open", "Disorder", "CWR", "Recovery", "Loss")  # TCP_CA_* of linux/tcp.h
 SLOW_START, AVOIDANCE = "slow start", "avoidance"
 
 
@@ -104,5 +104,5 @@ def _state(value: dict[str, float]) -> str:
     if not np.isnan(value["bbr_state"]):
         return STATES[int(value["bbr_state"])]
     if value["ca_state"] > 1:
-        return RECOVERY[min(int(value["ca_state"]), len(RECOVERY) - 1)]
+        return RECOVERY_STATES[min(int(value["ca_state"]), len(RECOVERY_STATES) - 1)]
     return SLOW_START if value["cwnd"] < value["ssthresh"] else AVOIDANCE

@@ -22,7 +22,7 @@ from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.run_manifest import RunManifest
-from bbrlab.results.samples import read_over_time
+from bbrlab.results.samples import BOUNDS, read_over_time
 from bbrlab.results.schema import RUN_AGAIN
 from bbrlab.run.output import ACKS
 
@@ -36,7 +36,7 @@ PARAMETERS, METRICS, STATE, TIMER = (
 TICK_MS = 1  # of the lab's kernels, of which their timers are multiples
 TIMEOUT = 1  # of the column event
 NO_SSTHRESH = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
-RECOVERY_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
+RECOVERY_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")  # TCP_CA_* of linux/tcp.h
 # {field: (column, factor to the field's unit, digits)}: the draft's fields, in its units: ms, bytes, bits per second.
 _DRAFT = {
     "min_rtt": ("min_rtt_us", 1e-3, 3), "smoothed_rtt": ("srtt_us", 1e-3, 3), "latest_rtt": ("rtt_us", 1e-3, 3),
@@ -53,7 +53,6 @@ _FURTHER = {
 _FURTHER_OF_PACKETS = {
     "bbr_inflight_hi": "bbr_inflight_hi", "bbr_inflight_lo": "bbr_inflight_lo", "bbr_extra_acked": "bbr_extra_acked",
 }  # fmt: skip
-_BOUNDS = ("bbr_bw_lo", "bbr_inflight_hi", "bbr_inflight_lo")
 _COLUMNS = (
     "time_s", "flow", "event", "ca_state", "slow_start", "snd_mss", "bbr_state", *_DRAFT_OF_PACKETS.values(), *_FURTHER_OF_PACKETS.values(),
     *(column for column, _, _ in [*_DRAFT.values(), *_FURTHER.values()]),
@@ -138,7 +137,7 @@ def records(acks: pd.DataFrame, title: str, group: str, kernel: str) -> Iterator
         changed = {
             name: value
             for name, values in metrics.items()
-            if (value := values[number]) != last.get(name) and (value is not None or name in _BOUNDS)
+            if (value := values[number]) != last.get(name) and (value is not None or name in BOUNDS)
         }
         last |= changed
         if changed:
