@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bbrlab.show.plots.style import ABOVE
+from bbrlab.show.plots.style import ABOVE, grey_outside
 from bbrlab_apps.site.curve_pictures import FRACTION, TIME_AXIS, Picture
 
 DASHES = {"solid": "-", "dash": "--"}
@@ -44,7 +44,5 @@ def _outside(axes: Axes, picture: Picture) -> None:
     assert picture.window_s is not None
     xs = [x for panel in picture.panels for line in panel["lines"] for x in line["x"][:: max(len(line["x"]) - 1, 1)]]
     first, last = min(xs), max(xs)
-    for begin, end in ((min(first, 0.0), picture.window_s[0]), (picture.window_s[1], last)):
-        if min(end, last) > max(begin, first):
-            axes.axvspan(max(begin, first), min(end, last), color="0.93", zorder=0, lw=0)
+    grey_outside(axes, picture.window_s, first, last)
     axes.set_xlim(first, last)

@@ -20,7 +20,7 @@ from bbrlab.measure.summary import path_words
 from bbrlab.results.algorithm_table import QUIET, colour_of_link, group_colour, label_of_cca
 from bbrlab.results.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
 from bbrlab.scenario.rates import before, buffer_full_ms
-from bbrlab.show.plots.style import COLUMNS
+from bbrlab.show.plots.style import COLUMNS, grey_outside
 from bbrlab_apps.study.names import resolve
 from bbrlab_apps.study.sources import RunSource
 
@@ -79,8 +79,9 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
     if strips:
         _states(grid.flat[-1], strips, several=len(runs) > 1)
     end_s = max(run.scenario.duration_s for run in runs)
+    windows = [run.scenario.window_s for run in runs]  # no metric is of what lies outside of all of them
     for axes in grid.flat:
-        _outside(axes, runs, end_s)
+        grey_outside(axes, (min(low for low, _ in windows), max(high for _, high in windows)), 0.0, end_s)
     when = ["virtual time (s); grey: outside of the metrics' window", *_sampled(runs)]
     grid.flat[-1].set(xlabel="; ".join(when), xlim=(0, end_s))
     handles, labels = _legend(runs, wanted)
@@ -192,14 +193,6 @@ def _how_exact_states_are(runs: Sequence[RunSource]) -> str:
     of = "" if len(sampled) == len(runs) else f" in {', '.join(dict.fromkeys(run.name for run in sampled))}"
     every_s = 1 / min(run.scenario.sample_hz for run in sampled)
     return f"state, sampled every {every_s:g} s{of}: shorter stays are not seen"
-
-
-def _outside(axes: Axes, runs: Sequence[RunSource], end_s: float) -> None:
-    """What lies outside of the window of all runs is grey: no metric is of it."""
-    low, high = min(r.scenario.window_s[0] for r in runs), max(r.scenario.window_s[1] for r in runs)
-    for begin, end in ((0.0, low), (high, end_s)):
-        if end > begin:
-            axes.axvspan(begin, end, color="0.93", zorder=0, lw=0)
 
 
 def _have_several(runs: Sequence[RunSource]) -> bool:

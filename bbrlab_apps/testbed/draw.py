@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from bbrlab.measure.metrics import GROUP
 from bbrlab.results.algorithm_table import group_colour, label_of_cca
-from bbrlab.show.plots.style import set_style
+from bbrlab.show.plots.style import grey_outside, set_style
 from bbrlab_apps.study.sources import RunSource
 from bbrlab_apps.testbed.estimate import Estimate, clock_of, rate_over_time, rates_between
 from bbrlab_apps.testbed.recording import Flow, complete
@@ -91,8 +91,7 @@ def draw(estimate: Estimate, runs: Sequence[RunSource]) -> Figure:
                      dashes={TESTBED: "", LAB: (3, 1.2)}, errorbar=("pi", 100), lw=1.6, ax=axes, legend=axes is grid[0])  # fmt: skip
         axes.set(xlabel="", ylabel=label, xlim=(0, estimate.duration_s))
         axes.set_ylim(bottom=0)
-        for begin, end in ((0.0, estimate.window_s[0]), (estimate.window_s[1], estimate.duration_s)):
-            axes.axvspan(begin, end, color="0.93", zorder=0, lw=0)
+        grey_outside(axes, estimate.window_s, 0.0, estimate.duration_s)
     grid[1].set_xlabel("time (s); grey: outside of the window of the numbers")
     handles, labels = grid[0].get_legend_handles_labels()
     grid[0].get_legend().remove()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -83,6 +83,13 @@ def short_number(value: float) -> str:
         if abs(value) >= unit and abs(value) >= 1e4:
             return f"{value / unit:.3g}{name}"
     return plain(value)
+
+
+def grey_outside(axes: Axes, window_s: Sequence[float], begin_s: float, end_s: float) -> None:
+    """Grey behind what lies outside of the metrics' window on a time axis from one instant to another."""
+    for begin, end in ((begin_s, window_s[0]), (window_s[1], end_s)):
+        if end > begin:
+            axes.axvspan(begin, end, color="0.93", zorder=0, lw=0)
 
 
 def multiples(count: int) -> tuple[Figure, Any]:
