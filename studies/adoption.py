@@ -45,14 +45,14 @@ class Population:
     bbr_flows: int
 
 
-def populations(flows: Iterable[int] = tuple(GRIDS)) -> list[Population]:
-    """All that are computed, of these numbers of flows."""
+def populations() -> list[Population]:
+    """All that are computed."""
     return [
         Population(n, cca, buffer_bdp, k)
-        for n in flows
+        for n, grid in GRIDS.items()
         for cca in VERSIONS
-        for buffer_bdp in GRIDS[n].buffers_bdp
-        for k in range(0, n + 1, GRIDS[n].step)
+        for buffer_bdp in grid.buffers_bdp
+        for k in range(0, n + 1, grid.step)
     ]
 
 

@@ -23,23 +23,20 @@ from bbrlab.show.panel import Panel, panel_of, rms_of
 AVERAGED = (
     "Each error is of each point's mean over the seeds; claims take each seed by itself, so that theirs may be larger."
 )
+NEAR = 0.05  # the published means: how far two laboratories are apart
 # The models' names on pages, and their columns of Panel.points (with_fluid(), with_burst()).
 MODELS = {"Ware": "ware", "fluid (9 s)": "fluid_9s", "fluid (own length)": "fluid_own", "burst": "burst"}
 
 
-def in_words(panel: Panel, near: float = 0.05) -> str:
-    """How many points are near the published means, the farthest one, and how far the Ware model is (Markdown).
-
-    Args:
-        near: what counts as near; .05 is how far two laboratories are apart.
-    """
+def in_words(panel: Panel) -> str:
+    """How many points are near the published means, the farthest one, and how far the Ware model is (Markdown)."""
     points = panel.points.dropna(subset=["residual"])
     if points.empty:
         return f"**{panel.title}.** None of its points was run."
     worst = points.iloc[int(points["residual"].abs().argmax())]
     interval = f" \u00b1 {worst['ci95']:.3f}" if np.isfinite(worst["ci95"]) else ""
     text = (
-        f"**{panel.title}.** {int((points['residual'].abs() <= near).sum())} of {len(points)} points are within {near:g} of the "
+        f"**{panel.title}.** {int((points['residual'].abs() <= NEAR).sum())} of {len(points)} points are within {NEAR:g} of the "
         f"published mean; the largest difference is {worst['residual']:+.3f} at {worst['bbr_flows']:.0f} BBR flows and "
         f"{worst['buffer_bdp']:.0f} BDP (published {worst['published']:.3f}, measured {worst['measured']:.3f}{interval})."
     )

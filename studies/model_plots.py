@@ -72,14 +72,14 @@ def one_case(
     return figure
 
 
-def step_sizes(tables: dict[str, pd.DataFrame], column: str = "share_0") -> Figure:
-    """A result over the step, one line per case, relative to the finest step."""
+def step_sizes(tables: dict[str, pd.DataFrame]) -> Figure:
+    """The first flow's share over the step, one line per case, relative to the finest step."""
     figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
     for (name, table), colour in zip(tables.items(), OTHER_COLOURS, strict=False):
         ordered = table.sort_values("step_ms")
         axes.plot(
             ordered["step_ms"],
-            (ordered[column] - ordered[column].iloc[0]).abs().clip(lower=1e-7),
+            (ordered["share_0"] - ordered["share_0"].iloc[0]).abs().clip(lower=1e-7),
             ".-",
             color=colour,
             label=name,

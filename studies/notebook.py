@@ -9,7 +9,7 @@ A page begins with ``page = open_page(scale, "PAPER")`` and ``glance(page)`` and
     ware_beside(table, *keys)                   the Ware model's share at each point, rate, RTT and buffer as run
     part_of_both(table)                         group 0's part of what groups 0 and 1 carry, for each run
     show_runs(page, FIGURE)                     its chosen runs over time, or the distributions of their samples (data/curves.yaml)
-    between_cuts(page, FIGURE, group)           mean time between a loss-based group's window cuts, for each run
+    between_cuts(page, FIGURE)                  mean time between group 1's window cuts, for each run
     flow_names(figure)                          names of a figure's flow groups, for people
     good(page, FIGURE)                          its good runs' first flow group, with queueing delays in base RTTs
     means(table, keys, columns)                 means over the runs, for reading
@@ -208,8 +208,8 @@ def beside_ns3(page: Page) -> tuple[pd.DataFrame, str] | None:
     return table.set_index(keys), f"{'; '.join(notes)}: run `make ns3` again." if notes else ""
 
 
-def between_cuts(page: Page, figure: str, group: int = 1) -> pd.DataFrame:
-    """Mean time between the window cuts of a loss-based group's first flow, for each run of a figure.
+def between_cuts(page: Page, figure: str) -> pd.DataFrame:
+    """Mean time between the window cuts of the first flow of group 1, which is loss-based, for each run of a figure.
 
     Returns:
         One row per run: the swept paths, ``seed`` and ``between_cuts_s``; infinite for fewer than two cuts. None of what ships.
@@ -219,7 +219,7 @@ def between_cuts(page: Page, figure: str, group: int = 1) -> pd.DataFrame:
         table = page.tables[figure]
         for seed in sorted(table.loc[table["point"] == point.label, "seed"].unique()):
             samples = page.samples(figure, ["time_s", "flow", "group", "ssthresh"], int(seed), **_words(point.values))
-            cuts = loss_epochs(samples, group)
+            cuts = loss_epochs(samples, 1)
             apart = float(np.diff(cuts).mean()) if len(cuts) > 1 else float("inf")
             rows.append(point.values | {"seed": int(seed), "between_cuts_s": apart})
     return pd.DataFrame(rows)

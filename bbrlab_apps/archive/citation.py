@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from bbrlab.base import paths
@@ -19,9 +18,9 @@ def project_version() -> str:
     return version
 
 
-def read_citation(path: Path = CITATION) -> dict[str, Any]:
+def read_citation() -> dict[str, Any]:
     """The content of CITATION.cff."""
-    content: dict[str, Any] = read_yaml(path)
+    content: dict[str, Any] = read_yaml(CITATION)
     return content
 
 
