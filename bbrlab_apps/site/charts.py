@@ -35,7 +35,8 @@ _FILES = {"fluid": predictions.FLUID_OWN, "burst": predictions.BURST}
 MODELS = {"ware": "Ware, steady state", "fluid": "fluid, as long as the runs", "burst": "burst"}
 _DIGITS = 6
 _LISTED = 3  # algorithms of a group that are named; of more it has a number
-_LABELS = {
+# What a field of a scenario is called on an axis or in a legend, of flows with their name.
+LABELS = {
     "case": "case",
     "network.buffer.bdp": "buffer (BDP)",
     "network.buffer.packets": "buffer (packets)",
@@ -44,8 +45,7 @@ _LABELS = {
     "network.rtt_ms": "base RTT (ms)",
     "network.loss": "random loss",
 }
-
-_OF_FLOWS = {
+OF_FLOWS = {
     "count": "{} flows",
     "start_s": "start of {} (s)",
     "rtt_ms": "base RTT of {} (ms)",
@@ -188,16 +188,16 @@ def _key(name: str, figure: Figure, points: list[Point]) -> dict[str, Any]:
 def label_of_trait(name: str, points: Sequence[Point]) -> str:
     """What a swept path of these points is called for people, with its unit."""
     of_flows = re.fullmatch(r"flows\.(\d+)\.(\w+)", name)
-    if of_flows and of_flows[2] in _OF_FLOWS:
-        return _OF_FLOWS[of_flows[2]].format(_name_of_group(points, int(of_flows[1])))
+    if of_flows and of_flows[2] in OF_FLOWS:
+        return OF_FLOWS[of_flows[2]].format(_name_of_group(points, int(of_flows[1])))
     if of_flows and of_flows[2] == "cca":
         return f"flow {int(of_flows[1]) + 1}"
-    return _LABELS.get(name, name)
+    return LABELS.get(name, name)
 
 
 def named(label: str, word: str) -> str:
     """A value with the name of what it is of, as a legend has it: "base RTT 10 ms", "4 BBRv1 flows"."""
-    if label == _LABELS["case"]:
+    if label == LABELS["case"]:
         return word
     if starts := re.fullmatch(r"start of (.+) \(s\)", label):
         return f"{starts[1]} starts at {word} s"

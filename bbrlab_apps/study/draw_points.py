@@ -39,6 +39,7 @@ from bbrlab.show.plots.style import (
     plain,
     rows_with,
 )
+from bbrlab_apps.site import charts
 from bbrlab_apps.study.names import resolve
 from bbrlab_apps.study.sources import PointsSource, RunSource
 
@@ -61,13 +62,13 @@ PUBLISHED_NAME, ALLOWED_NAME = "published", "what its claim allows"
 EQUAL = {"share_of_capacity": "equal_of_capacity", "share_of_goodput": "equal_of_goodput"}
 ONE_LINE = 0.01  # equal shares that are nearer than this are drawn as one
 DODGE = 0.16, 0.6  # of the distance of two names on an axis: between two lines there, and all of them at most
-# What a field of a scenario is called on an axis.
-LABELS = {
-    "network.buffer.bdp": "buffer (BDP)", "network.buffer.bytes": "buffer (bytes)", "network.buffer.packets": "buffer (packets)",
-    "network.rate_mbit": "rate (Mbit/s)", "network.rtt_ms": "base RTT (ms)", "network.qdisc.kind": "queue discipline", "network.loss": "random loss",
+# What a field of a scenario, or a condition, is called on an axis: as on the site, but sizes are numbers here, and have a unit.
+LABELS = charts.LABELS | {
+    "network.buffer.bytes": "buffer (bytes)", "network.qdisc.kind": "queue discipline",
     "buffer_bdp": "buffer (BDP)", "buffer_bytes": "buffer (bytes)", "rate_mbit": "rate (Mbit/s)", "base_rtt_ms": "base RTT (ms)",
     "qdisc": "queue discipline", "random_loss": "random loss", "duration_s": "duration (s)", WINDOW: "window (s)",
 }  # fmt: skip
+OF_FLOWS = charts.OF_FLOWS | {"cca": "algorithm of {}", "count": "number of {} flows", "bytes": "size of {} (bytes)"}
 
 
 class NotOnePictureError(UserError):
@@ -84,15 +85,6 @@ class Choice:
     hue: str | None
     panel: list[str]  # columns, each combination of whose values has axes of its own
     sampled: bool = False  # whether the distribution of samples is drawn, and not of a metric
-
-
-OF_FLOWS = {
-    "cca": "algorithm of {}",
-    "count": "number of {} flows",
-    "rtt_ms": "RTT of {} (ms)",
-    "start_s": "start of {} (s)",
-    "bytes": "size of {} (bytes)",
-}
 
 
 def label(column: str, table: pd.DataFrame) -> str:

@@ -143,7 +143,7 @@ def test_what_is_no_algorithm_has_no_algorithms_colour(made):
 
 def test_two_groups_of_one_algorithm_are_told_apart(made):
     made(flows=[{"cca": "bbr3"}, {"cca": "bbr3", "rtt_ms": 80}], sweep={"flows.1.rtt_ms": [40, 80, 160]})
-    assert {"BBRv3 (flows.0)", "BBRv3 (flows.1)", "RTT of BBRv3 (ms)"} <= set(texts(draw("exp1")))
+    assert {"BBRv3 (flows.0)", "BBRv3 (flows.1)", "base RTT of BBRv3 (ms)"} <= set(texts(draw("exp1")))
     curves = draw("exp1", kind="cdf", y=["rtt"]).axes[0].lines
     assert len({to_hex(curve.get_color()) for curve in curves}) == 2, "a distribution has no markers"
 
