@@ -133,10 +133,9 @@ def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[
             fontsize=8,
             color=QUIET,
         )
-        axes.set_ylim(top=1.2 * axes.dataLim.y1)
     axes.set_ylabel(series_of(name).label.replace(" (", "\n("))
-    if axes.dataLim.y0 >= 0:
-        axes.set_ylim(bottom=0)
+    if 0 <= axes.dataLim.y0 and axes.dataLim.y1 > 0:  # with room above a line that is level, and for the words
+        axes.set_ylim(0, (1.2 if levels else 1.05) * axes.dataLim.y1)
 
 
 def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:

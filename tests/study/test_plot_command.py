@@ -419,6 +419,9 @@ def test_a_run_over_time(made):
     assert labels == ["goodput (Mbit/s)", "queue (ms)", "RTT (ms)", "cwnd (packets)", "in flight (packets)", ""]
     goodput = picture.axes[0].lines[0].get_ydata()
     assert np.nanmedian(goodput) == pytest.approx(10 * 0.21), "what the samples' bytes say"
+    for axes in picture.axes[:5]:
+        highest = np.nanmax([np.nanmax(line.get_ydata()) for line in axes.lines])
+        assert axes.get_ylim() == pytest.approx((0, 1.05 * highest)), "a level line is below the top"
     assert picture.axes[1].lines[0].get_ydata()[0] == pytest.approx(6000 * 8 / 10e3), "backlog over the rate"
     assert {"Startup", "state, sampled every 0.1 s: shorter stays are not seen"} <= set(texts(picture))
 
