@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from bbrlab.base import paths
 
@@ -26,12 +26,6 @@ def start(module: str, *arguments: str, **how: Any) -> subprocess.Popen[Any]:
         arguments: its command line; paths must be absolute, for the working folder is another.
     """
     return subprocess.Popen([sys.executable, "-P", "-m", module, *arguments], cwd=paths.ROOT, **how)
-
-
-def become(module: str, *arguments: str) -> NoReturn:
-    """Go on as a Python of ours, in this process's place and folder: signals and exit code are its own."""
-    sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-P", "-m", module, *arguments])
 
 
 def isolated(file: Path, *arguments: str) -> list[str]:

@@ -789,7 +789,7 @@ class Hosts(Strict):
         description="receive buffer at the start, from which Linux lets it grow (the second number of tcp_rmem; Linux' default is 131072); default: the largest, at once"
     )
     wmem_initial_bytes: SocketBytes | None = _later(
-        description="send buffer at the start, from which Linux lets it grow (the second number of tcp_wmem; Linux' default is 16384); default: 8 MiB, shared among all flows"
+        description="send buffer at the start, from which Linux lets it grow (the second number of tcp_wmem; Linux' default is 16384); default: 8 MiB, shared among all flows, but 64 KiB each at least, and the largest at most"
     )
 
     @model_validator(mode="after")

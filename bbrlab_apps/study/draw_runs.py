@@ -134,7 +134,7 @@ def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[
             color=QUIET,
         )
     axes.set_ylabel(series_of(name).label.replace(" (", "\n("))
-    if 0 <= axes.dataLim.y0 and axes.dataLim.y1 > 0:  # with room above a line that is level, and for the words
+    if axes.dataLim.y0 >= 0 and axes.dataLim.y1 > 0:  # with room above a line that is level, and for the words
         axes.set_ylim(0, (1.2 if levels else 1.05) * axes.dataLim.y1)
 
 

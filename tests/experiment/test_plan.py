@@ -254,8 +254,9 @@ def test_socket_memory_grows_from_where_the_scenario_says():
         plan_of(hosts__rmem_initial_bytes=1 << 30).content["sysctls"]["net.ipv4.tcp_rmem"].split()[1:]
         == [str(1 << 30)] * 2
     )
-    with pytest.raises(UserError, match="wmem_initial_bytes 9000 is more than wmem_max_bytes 8000"):
-        plan_of(hosts__wmem_initial_bytes=9000, hosts__wmem_max_bytes=8000)
+    for name in ("rmem", "wmem"):
+        with pytest.raises(UserError, match=f"{name}_initial_bytes 9000 is more than {name}_max_bytes 8000"):
+            plan_of(**{f"hosts__{name}_initial_bytes": 9000, f"hosts__{name}_max_bytes": 8000})
 
 
 def test_changes_touch_only_flows_without_an_rtt_of_their_own():

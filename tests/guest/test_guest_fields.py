@@ -318,6 +318,20 @@ def test_receive_window_limit(run_scenario):
     assert share(result) < 0.6
 
 
+def test_socket_memory_grows(run_scenario):
+    """From Linux' defaults to what a path of 500 kB needs, which they alone do not fill."""
+    path = {"network__rate_mbit": 50, "network__rtt_ms": 80, "duration_s": 10, "window_s": [5, 10]}
+    grown = run_scenario(hosts__rmem_initial_bytes=131_072, hosts__wmem_initial_bytes=16_384, **path)
+    kept = run_scenario(hosts__rmem_max_bytes=131_072, **path)
+    assert grown.failed == kept.failed == [] and share(grown) > 0.8 > 0.4 > share(kept)
+
+    def tamper(plan):
+        sysctls = plan["sysctls"]
+        sysctls["net.ipv4.tcp_rmem"] = sysctls["net.ipv4.tcp_rmem"].replace(" 131072 ", " 131073 ")
+
+    assert "host_values" in run_scenario(tamper=tamper, hosts__rmem_initial_bytes=131_072).failed
+
+
 def test_send_buffer_limit(run_scenario):
     result = run_scenario(hosts__wmem_max_bytes=32_768)
     assert result.failed == []

@@ -154,7 +154,7 @@ def test_a_difference_of_known_size_is_what_the_page_says():
     assert largest_group_bias(part, "ours") == (pytest.approx(0.1), "N = 8")
     line = next(one for one in beside_google_page.panels_table(table).splitlines() if one.startswith("| Fig. 5c "))
     rmse = 0.1 * (part["bbr_flows"] == 8).mean() ** 0.5
-    assert f"**{rmse:.3f}**" in line and "0.006, missed" in line and "+0.100 (N = 8)" in line
+    assert f"**{rmse:.3f}**" in line and "0.006, missed" in line and "+0.100 (N = 8), missed" in line
     assert len(cells_table(table).splitlines()) == 2 + len(table)
 
 

@@ -510,6 +510,7 @@ NOT_MADE = {
                                     {"busy_rate", "queue_sends"}),
     "a trace without ACKs": ({}, lambda r: r.flows.acks.update(time_ns=np.array([])), {"acks_traced"}),
     "a window of the scenario's": ({"hosts__rmem_max_bytes": 30_000}, lambda r: None, {"receive_window"}),
+    "memory that grows": ({"hosts__rmem_initial_bytes": 30_000, "hosts__wmem_initial_bytes": 30_000}, lambda r: None, {"receive_window", "send_buffer"}),
     "nothing but short flows": ({"flows": FLOWS[3:]}, lambda r: None, {"flows_ran", "receive_window", "send_buffer"}),
     "short flows that are all due later": ({"flows": FLOWS[3:] + FLOWS[:1]}, lambda r: r.plan.workloads.update(
         {g: w.assign(start_s=99.0) for g, w in r.plan.workloads.items()}), {"short_flows"}),

@@ -463,6 +463,7 @@ def test_a_scenario_is_what_simulate_takes():
         ({"hosts__segmentation": "router"}, "hosts.segmentation router"),
         ({"hosts__receive_offload": "gro"}, "hosts.receive_offload gro"),
         ({"hosts__rmem_max_bytes": 8192}, "hosts.rmem_max_bytes"),
+        ({"hosts__wmem_initial_bytes": 8192}, "hosts.wmem_initial_bytes"),
         ({"flows": [{"cca": "cubic", "stop_s": 3}]}, "flows.0.stop_s"),
         ({"flows": [{"cca": "reno"}, {"cca": "cubic", "bytes": 3000}]}, "flows.1.bytes"),
         ({"flows": [{"cca": "cubic", "traffic": {}}]}, "flows.0.traffic"),

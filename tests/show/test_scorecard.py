@@ -120,6 +120,12 @@ def test_nobody_takes_one_verdict_for_another(vision):
         assert apart(LOOKS[one].colour, LOOKS[other].colour, vision) > 15, (one, other)
 
 
+@pytest.mark.parametrize("vision", ["normal", "deuteranopia", "protanopia"])
+def test_a_link_s_colour_is_no_algorithm_s(vision):
+    for one, other in (*product(OTHER_COLOURS, COLOURS.values()), *combinations(OTHER_COLOURS, 2)):
+        assert apart(one, other, vision) > 13, (one, other)
+
+
 def test_a_colour_has_one_meaning():
     """Algorithms, what is no algorithm, and verdicts: whoever sees all colours takes none for one of another kind."""
     kinds = [COLOURS.values(), OTHER_COLOURS, {LOOKS[name].colour for name in STEPS}]

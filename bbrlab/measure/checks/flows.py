@@ -94,7 +94,10 @@ def _limit(name: str, fractions: list[float | None], asked_bytes: int | None, ho
     largest = round(max(fractions_measured), 6)
     if asked_bytes is not None:
         return not_checked(
-            name, 0.0, f"the scenario sets it to {asked_bytes} bytes, so that it may be the limit", largest
+            name,
+            0.0,
+            f"the scenario gives it {asked_bytes} bytes, at most or at the start, so that it may be the limit",
+            largest,
         )
     return Check(name, 0.0, largest, largest <= WINDOW_LIMITED_TOLERANCE, f"largest {how}")
 
