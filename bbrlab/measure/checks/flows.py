@@ -43,11 +43,13 @@ def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[F
     end, hosts = scenario.duration_s, scenario.hosts
     limited = [ratio(c.at(end, "rwnd_limited_us"), c.at(end, "busy_us")) for c in counters]
     how = "fraction of a flow's busy time (tcp_info) that it was the limit"
-    checks.append(_limit("receive_window", limited, hosts.rmem_max_bytes or hosts.rmem_initial_bytes, how))
+    checks.append(_limit("receive_window", limited, _given(hosts.rmem_max_bytes, hosts.rmem_initial_bytes), how))
     unlimited = [c for f, c in zip(plan.flows, counters, strict=True) if scenario.flows[f.group].bytes is None]
     how = "fraction of a flow's samples with room in the window and nothing to send"
     checks.append(
-        _limit("send_buffer", [_starved(c) for c in unlimited], hosts.wmem_max_bytes or hosts.wmem_initial_bytes, how)
+        _limit(
+            "send_buffer", [_starved(c) for c in unlimited], _given(hosts.wmem_max_bytes, hosts.wmem_initial_bytes), how
+        )
     )
     return checks
 
@@ -86,19 +88,21 @@ def _first_data(scenario: Scenario, plan: Plan, counters: list[FlowCounters]) ->
     return [Check("first_data", len(due), len(due) - len(late), not late, how)]
 
 
-def _limit(name: str, fractions: list[float | None], asked_bytes: int | None, how: str) -> Check:
-    """Check that the largest of the flows' fractions is almost 0, unless the scenario sets the limit."""
+def _given(most_bytes: int | None, initial_bytes: int | None) -> str:
+    """What the scenario says of a socket's memory, in words; empty: nothing."""
+    if most_bytes is not None:
+        return f"sets it to {most_bytes}"
+    return "" if initial_bytes is None else f"starts it at {initial_bytes}"
+
+
+def _limit(name: str, fractions: list[float | None], given: str, how: str) -> Check:
+    """Check that the largest of the flows' fractions is almost 0, unless the scenario sets the limit (_given())."""
     fractions_measured = [f for f in fractions if f is not None]
     if not fractions_measured:
         return not_checked(name, 0.0, "no flow of unlimited size sent data")
     largest = round(max(fractions_measured), 6)
-    if asked_bytes is not None:
-        return not_checked(
-            name,
-            0.0,
-            f"the scenario gives it {asked_bytes} bytes, at most or at the start, so that it may be the limit",
-            largest,
-        )
+    if given:
+        return not_checked(name, 0.0, f"the scenario {given} bytes, so that it may be the limit", largest)
     return Check(name, 0.0, largest, largest <= WINDOW_LIMITED_TOLERANCE, f"largest {how}")
 
 
