@@ -135,7 +135,7 @@ def test_conditions_say_what_hosts_do_by_default():
     known = {
         "pacing": "internal", "segmentation": "off", "receive_offload": "off", "receive_offload_us": None, "ecn": "off",
         "noise": Noise(rtt_offset_us=600.0, processing_us=50.0),
-        "rmem_max_bytes": None, "wmem_max_bytes": None,
+        "rmem_max_bytes": None, "wmem_max_bytes": None, "rmem_initial_bytes": None, "wmem_initial_bytes": None,
     }  # fmt: skip
     assert {name: field.default for name, field in Hosts.model_fields.items()} == known, (
         "say what is different in the last line of run/conditions.py, and here"

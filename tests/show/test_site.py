@@ -470,6 +470,7 @@ def test_a_site_that_an_earlier_version_made_in_its_own_place_is_made_again(tmp_
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "mine"))
     (tmp_path / "mine" / "smoke" / "site").mkdir(parents=True)
     (tmp_path / "mine" / "smoke" / "site" / "index.html").write_text("of before")
+    (tmp_path / "nothing" / "smoke").mkdir(parents=True)
     words = ["site", "--scale", "smoke", "--results", str(tmp_path / "nothing")]
     for out, told in (([], "snakemake"), (["--out", str(tmp_path / "mine" / "smoke" / "site")], "has index.html")):
         done = CliRunner().invoke(app, [*words, *out])
