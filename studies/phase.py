@@ -108,14 +108,45 @@ def draw_second(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def draw_period(table: pd.DataFrame) -> Figure:
+    """A BBR flow's share beside CUBIC over the RTT of the one that moves: an axes for each BBR, a line for each flow that moves.
+
+    Dotted: where the path of the moving flow holds one more whole packet.
+
+    Args:
+        table: tables.figure_table() of questions/phase_period.
+    """
+    moved = "network.rtt_ms"
+    rows = table.assign(
+        pair=table["cca"].map(label_of_cca) + " v CUBIC",
+        moves=np.where(table["case"].str.endswith("cubic-moves"), "CUBIC's RTT", "the BBR flow's RTT"),
+    )
+    figure = curves(
+        rows,
+        moved,
+        "share_of_capacity",
+        "moves",
+        "pair",
+        log_x=False,
+        labels=("RTT of one flow (ms); the other one has 40 ms", "the BBR flow's share of capacity"),
+    )
+    packet_ms = FRAME_BYTES * 8 / (table["rate_mbit"].iloc[0] * 1e3)
+    lowest, highest = rows[moved].min(), rows[moved].max()
+    for axes in figure.axes:
+        for packets in range(int(lowest / packet_ms) + 1, int(highest / packet_ms) + 1):
+            axes.axvline(packets * packet_ms, color="0.6", lw=1, ls=":", zorder=0)
+    return figure
+
+
 def main() -> None:
-    """Draw phase_shares.png and phase_second.png of docs/images, of the largest scale that there is."""
+    """Draw phase_shares.png, phase_second.png and phase_period.png of docs/images, of the largest scale that there is."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     folder = parser.parse_args().out
     tables = load_page("full", "questions").tables
     draw(over_fraction(tables["phase"])).savefig(folder / "phase_shares.png", dpi=90)
     draw_second(over_fraction(tables["phase_second"], "flows.1.rtt_ms")).savefig(folder / "phase_second.png", dpi=90)
+    draw_period(tables["phase_period"]).savefig(folder / "phase_period.png", dpi=90)
 
 
 if __name__ == "__main__":

@@ -74,8 +74,7 @@ def test_scales():
     left_out |= {"scherrer2022/red", "bless2025/fig8_gro"}
     left_out |= {f"cao2019/{name}" for name in ("fig5_default_memory", "fig6_10mb", "fig8_cycle")}
     left_out |= {
-        f"questions/{name}"
-        for name in ("adoption", "kernel_age", "map_buffer_flows", "map_rate_rtt", "phase_flows", "phase_period")
+        f"questions/{name}" for name in ("adoption", "kernel_age", "map_buffer_flows", "map_rate_rtt", "phase_flows")
     }
     left_out |= {f"questions/readings_{what}" for what in ("shares", "loss", "queue", "50mbit")}
     assert set(sizes["quick"]) == set(sizes["full"]) - left_out, (

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from bbrlab.results.figures import figures_at
-from studies.phase import EXACT, NOISY, draw, draw_second, over_fraction, spreads
+from studies.phase import EXACT, NOISY, draw, draw_period, draw_second, over_fraction, spreads
 
 
 def made_up(name: str, part_of) -> pd.DataFrame:
@@ -19,7 +19,7 @@ def made_up(name: str, part_of) -> pd.DataFrame:
             for group, carried in enumerate((part, 1 - part)):
                 flow = point.scenario.flows[group]
                 rows.append({"point": point.label, "seed": seed, "group": group, "ok": True, "cca": flow.cca, "count": flow.count,
-                             "goodput_mbit": 9 * carried, **point.conditions, **point.values})  # fmt: skip
+                             "goodput_mbit": 9 * carried, "share_of_capacity": 0.9 * carried, **point.conditions, **point.values})  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -65,4 +65,16 @@ def test_where_the_second_flow_moves_theory_is_drawn_beside():
         for patch in axes["Reno v Reno, 40 and 80 ms"].patches
     ]
     assert low == pytest.approx(0.6) and not axes["CUBIC v CUBIC, 40 and 80 ms"].patches
+    plt.close("all")
+
+
+def test_where_either_flow_moves_each_whole_packet_of_the_path_has_a_line():
+    def part(values, seed):
+        return 0.8 if values["case"].endswith("cubic-moves") else 0.5
+
+    figure = draw_period(made_up("phase_period", part))
+    assert [axes.get_title() for axes in figure.axes] == ["BBRv1 v CUBIC", "BBRv2 v CUBIC", "BBRv3 v CUBIC"]
+    lines = figure.axes[0].get_lines()
+    borders = [x[0] for line in lines if len(set(x := line.get_xdata())) == 1 and line.get_linestyle() == ":"]
+    assert borders == pytest.approx([34 * 1.2112, 35 * 1.2112]), "40 ms are 33.03 packets, 42.422 ms 35.02"
     plt.close("all")
