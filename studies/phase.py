@@ -119,7 +119,7 @@ def draw_period(table: pd.DataFrame) -> Figure:
     moved = "network.rtt_ms"
     rows = table.assign(
         pair=table["cca"].map(label_of_cca) + " v CUBIC",
-        moves=np.where(table["case"].str.endswith("cubic-moves"), "CUBIC's RTT", "the BBR flow's RTT"),
+        moves=np.where(table["case"].str.endswith("cubic-moves"), "CUBIC's RTT moves", "BBR's RTT moves"),
     )
     figure = curves(
         rows,
