@@ -29,6 +29,9 @@ hypothesis.settings.register_profile("bbrlab", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("bbrlab")
 
 USERS_RESULTS = paths.ROOT / "results"
+
+# Of a campaign in a test: with more guests than the machine has cores each takes several times as long, and every worker of pytest may have one.
+CORES = str(max(1, (os.cpu_count() or 1) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))
 State = dict[str, tuple[int, int]]
 
 

@@ -12,6 +12,7 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.campaign.stages import PACKAGES
+from tests.conftest import CORES
 
 # In bbrlab's place: writes what a job has to write, at once.
 STAND_IN = """#!/bin/bash
@@ -104,7 +105,7 @@ def run_snakemake(
 ) -> str:
     """What Snakemake says of targets in a copy of the checkout, with results in the copy if BBRLAB_RESULTS names no other folder."""
     chosen = [f"figures=[{','.join(figures)}]"] if figures else []
-    command = ["snakemake", "--cores", "2", *options, "--config", f"scale={scale}", *chosen, *config, "--", *targets]
+    command = ["snakemake", "--cores", CORES, *options, "--config", f"scale={scale}", *chosen, *config, "--", *targets]
     variables = {"PYTHONPATH": str(checkout), "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}", "BBRLAB_RESULTS": ""}
     done = subprocess.run(
         command,
