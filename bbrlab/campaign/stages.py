@@ -67,10 +67,14 @@ def modules_of(stage: str, root: Path | None = None) -> set[Path]:
     if STAGES[stage].notebooks:
         left += [name for path in (root / "notebooks").glob("*.ipynb") for name in _imported_by_notebook(path)]
     reached: set[Path] = set()
+    seen = {FRAME}
     while left:
         module = left.pop()
+        if module in seen:
+            continue
+        seen.add(module)
         path = _file_of(module, root)
-        if module == FRAME or path is None or path in reached:
+        if path is None or path in reached:
             continue
         reached.add(path)
         left += _parsed(path).modules
@@ -119,7 +123,7 @@ class _Parsed:
     imports: tuple[_Import, ...]
     scripts: tuple[str, ...]  # names of Python files beside it that it starts: Path(__file__).with_name("start.py")
 
-    @property
+    @functools.cached_property
     def modules(self) -> list[str]:
         """Modules of ours that it may import; some of the names are no modules."""
         ours = [i for i in self.imports if i.is_ours]
@@ -136,6 +140,7 @@ def _file_of(module: str, root: Path) -> Path | None:
     return next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.is_file()), None)
 
 
+@functools.cache
 def _with_imports(path: Path, root: Path) -> str:
     """SHA-256 of what a module does and of what the names mean that it imports.
 
@@ -212,7 +217,8 @@ class _Stripped(ast.NodeTransformer):
         ):
             del node.body[0]
         if isinstance(node, ast.Call):
-            text = FOR_READERS.get(ast.unparse(node.func).rpartition(".")[2])
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            text = FOR_READERS.get(called)
             node.keywords = [k for k in node.keywords if k.arg != text or not _is_text(k.value)]
         self.generic_visit(node)
         return node

@@ -49,7 +49,8 @@ def problems_of(
             yield ("at", name, "figure"), f"there is no figure '{term.figure}' ({hint})"
             return
         figure = figures[term.figure]
-        for term_field, problem in _term_problems(term, figure, traits(term.figure)):
+        chosen = select(term, figure.points)
+        for term_field, problem in _term_problems(term, figure, chosen, traits(term.figure)):
             yield ("at", name, term_field), problem
         of_term = {f"{name}.{c}" if name else c for c in _columns_of(term, figure)}
         for model in PREDICTED:
@@ -57,7 +58,7 @@ def problems_of(
                 of_term.add(own)
         available |= of_term
         if term.along:
-            lengths |= dict.fromkeys(of_term, len(select(term, figure.points)))
+            lengths |= dict.fromkeys(of_term, len(chosen))
     for column in sorted(read - available):
         terms = ", ".join(name for name in claim.at if name) or "without names"
         yield (field,), f"there is no column '{column}' (docs/reference/results.md lists them; terms: {terms})"
@@ -72,7 +73,9 @@ def problems_of(
     yield from _series_problems(claim, counts, lengths, field)
 
 
-def _term_problems(term: Term, figure: Figure, choices: Collection[str]) -> Iterator[tuple[str, str]]:
+def _term_problems(
+    term: Term, figure: Figure, chosen: list[Point], choices: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """What is wrong with a term whose points can be chosen by ``choices``: (field, problem) each."""
     for field, keys in (("where", term.where), ("along", term.keys)):
         for key in keys:
@@ -81,7 +84,6 @@ def _term_problems(term: Term, figure: Figure, choices: Collection[str]) -> Iter
                     field,
                     f"'{key}' tells no points of {term.figure} apart (these do: {', '.join(sorted(choices))})",
                 )
-    chosen = select(term, figure.points)
     if not chosen:
         yield "where", f"no point of {term.figure} matches {term.where}"
     if not term.along and len(chosen) > 1:

@@ -76,7 +76,31 @@ def _ware_share(point: Point) -> float:
     )
 
 
-_table = functools.cache(published_table)
+class Cells:
+    """A column of a published table, which many points are compared with."""
+
+    def __init__(self, column: pd.Series):
+        self.column = column
+        self.numbers = column.to_numpy(dtype=float) if pd.api.types.is_numeric_dtype(column) else None
+        self.texts = column.astype(str).to_numpy(dtype=object)
+
+    def agree(self, wanted: Any) -> Array:
+        """Which cells have the value: numbers as same_number() has it, all cells at once."""
+        if self.numbers is None or not isinstance(wanted, int | float):
+            return np.asarray(self.texts == str(wanted))
+        try:
+            value = float(wanted)
+        except OverflowError:  # an integer that no float holds
+            return np.zeros(len(self.numbers), dtype=bool)
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities are near nothing else
+            near = np.abs(self.numbers - value) <= JOINED * np.maximum(np.abs(self.numbers), abs(value))
+        agree: Array = (self.numbers == value) | (near & np.isfinite(self.numbers) & math.isfinite(value))
+        return agree
+
+
+@functools.cache
+def _table(name: str) -> dict[str, Cells]:
+    return {str(own): Cells(column) for own, column in published_table(name).items()}
 
 
 def published(term: Term, chosen: Sequence[Point]) -> Array:
@@ -87,37 +111,22 @@ def published(term: Term, chosen: Sequence[Point]) -> Array:
     name, column = (term.published or ":").split(":")
     table = _table(name)
     names = COMMON_NAMES | term.join
-    keep = np.ones(len(table), dtype=bool)
+    keep = np.ones(len(table[column].column), dtype=bool)
     for own, wanted in term.rows.items():
-        keep &= _agree(table[own], wanted)
+        keep &= table[own].agree(wanted)
     values = []
     for point in chosen:
         traits = point.traits
         match = keep.copy()
-        for own in map(str, table.columns):
+        for own, cells in table.items():
             key = names.get(own, own)
             if key in traits and own != column and own not in term.rows:
-                match &= _agree(table[own], traits[key])
+                match &= cells.agree(traits[key])
         if match.sum() != 1:
             remedy = "choose among them with rows" if match.any() else "leave the point out with where, or add the row"
             raise UserError(f"data/{name}.csv: {match.sum()} rows for point {point.label}, one is needed; {remedy}")
-        values.append(float(table[column][match].iloc[0]))
+        values.append(float(table[column].column.to_numpy()[match][0]))
     return np.array(values)
-
-
-def _agree(cells: pd.Series, wanted: Any) -> Array:
-    """Which cells have the value: numbers as same_number() has it, all cells at once."""
-    if pd.api.types.is_numeric_dtype(cells) and isinstance(wanted, int | float):
-        try:
-            value = float(wanted)
-        except OverflowError:  # an integer that no float holds
-            return np.zeros(len(cells), dtype=bool)
-        numbers = cells.to_numpy(dtype=float)
-        with np.errstate(invalid="ignore", over="ignore"):  # infinities are near nothing else
-            near = np.abs(numbers - value) <= JOINED * np.maximum(np.abs(numbers), abs(value))
-        agree: Array = (numbers == value) | (near & np.isfinite(numbers) & math.isfinite(value))
-        return agree
-    return np.asarray(cells.astype(str) == str(wanted))
 
 
 def _paths(model: str, figure: str, chosen: Sequence[Point], results: Path | None) -> list[Path]:

@@ -175,11 +175,17 @@ def _read(path: Path, content: bytes, scale: str, kernels: Path) -> tuple[Scenar
         content: of the file, and
         kernels: the folder with algorithms of the user's own: with another one the scenario is read anew.
     """
-    scenario, whole = load_points(path)
+    scenario, whole = _whole(path, content, kernels)
     scaled = at_scale(scenario, scale, path)
     if scaled is None:
         return scenario, None, []
     return scenario, scaled, whole if scaled is scenario else points_of(scaled, str(path))
+
+
+@functools.lru_cache(maxsize=1024)
+def _whole(path: Path, content: bytes, kernels: Path) -> tuple[Scenario, list[Point]]:
+    """A scenario with all of its points, which every scale begins with; arguments as of _read()."""
+    return load_points(path)
 
 
 def check_names(scenario: Scenario, config: Config, path: Path) -> None:

@@ -7,7 +7,6 @@ can be read.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -548,17 +547,28 @@ ALL_NEEDS = (
 )
 
 
+# Lists in a scenario: a need of NAME.* is looked at for each of their entries.
+LISTS: dict[str, Callable[[Scenario], Sequence[Any]]] = {
+    "flows": lambda s: s.flows,
+    "network.changes": lambda s: s.network.changes,
+    "network.links": lambda s: s.network.links or [],
+}
+
+
 def _given(scenarios: Sequence[Scenario]) -> Iterator[tuple[Need, Place, Scenario]]:
     """What of the points' scenarios the table has a line for."""
-    needs = [n for n in ALL_NEEDS if not n.if_varied or len({str(_value(s, n.field)) for s in scenarios}) > 1]
-    for scenario, need in itertools.product(scenarios, needs):
-        many: dict[str, Sequence[Any]] = {
-            "flows": scenario.flows, "network.changes": scenario.network.changes, "network.links": scenario.network.links or [],
-        }  # fmt: skip
-        of = next((values for name, values in many.items() if need.field.startswith(f"{name}.*")), None)
-        for place in [[]] if of is None else [[i] for i in range(len(of))]:
-            if need.given(scenario, place):
-                yield need, place, scenario
+    needs = [
+        (n, next((name for name in LISTS if n.field.startswith(f"{name}.*")), ""))
+        for n in ALL_NEEDS
+        if not n.if_varied or len({str(_value(s, n.field)) for s in scenarios}) > 1
+    ]
+    for scenario in scenarios:
+        places: dict[str, list[Place]] = {name: [[i] for i in range(len(of(scenario)))] for name, of in LISTS.items()}
+        places[""] = [[]]
+        for need, name in needs:
+            for place in places[name]:
+                if need.given(scenario, place):
+                    yield need, place, scenario
 
 
 def _value(scenario: Scenario, path: str) -> Any:

@@ -19,7 +19,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
 from bbrlab.claims.code import LAB, LINUX, algorithms_of
-from bbrlab.claims.columns import JOINED, _agree
+from bbrlab.claims.columns import JOINED, Cells
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
 from bbrlab.claims.expected import expected_at
 from bbrlab.claims.judge import judge_claim
@@ -427,8 +427,8 @@ def test_rows_choose_and_empty_cells_are_skipped(tmp_path):
 
 def test_a_number_that_no_float_holds_equals_none():
     assert number_or_text("9" * 400) == "9" * 400
-    assert list(_agree(pd.Series([1, 2.5, math.nan]), 10**400)) == [False, False, False]
-    assert list(_agree(pd.Series([1, 2.5, math.nan]), 2.5)) == [False, True, False]
+    assert list(Cells(pd.Series([1, 2.5, math.nan])).agree(10**400)) == [False, False, False]
+    assert list(Cells(pd.Series([1, 2.5, math.nan])).agree(2.5)) == [False, True, False]
 
 
 NUMBERS = (
@@ -441,7 +441,7 @@ NUMBERS = (
 @given(st.lists(st.floats(), min_size=1, max_size=4), NUMBERS)
 def test_a_column_is_compared_cell_by_cell(cells, wanted):
     """All cells at once agree as each would alone, whatever the numbers."""
-    found = _agree(pd.Series([*cells, 1.0]), wanted)
+    found = Cells(pd.Series([*cells, 1.0])).agree(wanted)
     assert found.tolist() == [same_number(cell, wanted, JOINED) for cell in [*cells, 1.0]]
 
 
