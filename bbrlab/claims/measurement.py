@@ -22,13 +22,12 @@ FIRST_SEEDS = 2  # by which runs are told to be the same: others may have more
 def fingerprints(table: pd.DataFrame) -> dict[str, str]:
     """{point label: the same for points with the same runs} of a figure's table."""
     columns = [c for c in METRICS if c in table and c not in OF_THE_BUFFER]
-    rows = table.sort_values(["point", "seed", "group"])
-    prints = {}
-    for label, of_point in rows.groupby("point"):
-        first = of_point[of_point["seed"].isin(sorted(of_point["seed"].unique())[:FIRST_SEEDS])]
-        values = first[["seed", "group", *columns]].to_numpy(dtype=float)
-        prints[str(label)] = hashlib.sha256(",".join(columns).encode() + values.tobytes()).hexdigest()
-    return prints
+    rows = table[["point", "seed", "group", *columns]].sort_values(["point", "seed", "group"])
+    rows = rows[rows.groupby("point")["seed"].rank("dense") <= FIRST_SEEDS]
+    values = rows.drop(columns="point").to_numpy(dtype=float)
+    named = ",".join(columns).encode()
+    places = rows.groupby("point").indices
+    return {str(label): hashlib.sha256(named + values[at].tobytes()).hexdigest() for label, at in places.items()}
 
 
 def measurement(claim: Claim, figures: Mapping[str, Figure], prints: Mapping[str, Mapping[str, str]]) -> str:

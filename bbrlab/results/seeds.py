@@ -76,7 +76,7 @@ def identical_points(table: pd.DataFrame) -> set[str]:
     _, first, group = np.unique(places, return_index=True, return_inverse=True)
     begin = values[first[group]]
     varies = ((values != begin) & ~(np.isnan(values) & np.isnan(begin))).any(axis=1)
-    by_point = table.assign(varies=varies).groupby("point")
+    by_point = table[["point", "seed"]].assign(varies=varies).groupby("point")
     repeated, varying = by_point["seed"].nunique() > 1, by_point["varies"].any()
     return set(repeated.index[repeated & ~varying])
 
