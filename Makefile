@@ -7,7 +7,7 @@ RESULTS = $(or $(BBRLAB_RESULTS),results)
 SNAKEMAKE = source .venv/bin/activate && $(if $(CACHE),SNAKEMAKE_OUTPUT_CACHE=$(CACHE)) snakemake --cores $(CORES) $(if $(CACHE),--cache) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
-.PHONY: help all artifact container report lab setup test test-fast test-slow bench lint format lock clean doctor ns3
+.PHONY: help all artifact container report lab setup test test-fast test-slow bench lint lint-types lint-texts format lock clean doctor ns3
 
 help:           ## Show this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,7 +51,13 @@ bench: setup    ## Measure speed and memory against the targets, or in turn with
 	@source .venv/bin/activate && $(if $(AGAINST),python -m tests.bench.against $(AGAINST),python -m tests.bench.speed)
 
 lint:           ## Formatters, linters, types, spelling; changes nothing
-	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && lint-imports --no-logo --no-cache && snakefmt --check Snakefile workflow/Snakefile rules && \
+	@source .venv/bin/activate && $(MAKE) --no-print-directory -j 2 -O lint-types lint-texts
+
+lint-types:
+	@mypy
+
+lint-texts:
+	@ruff check . && ruff format --check . && lint-imports --no-logo --no-cache && snakefmt --check Snakefile workflow/Snakefile rules && \
 	codespell && codespell -D envs/words.txt docs courses config/README.md data/README.md *.md && nbstripout --verify --keep-id notebooks/*.ipynb && \
 	snakemake --lint && bbrlab check scenarios/*/*.yaml data/*/claims.yaml
 

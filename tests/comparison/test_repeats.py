@@ -9,7 +9,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.comparison.expected_runs import ExpectedResults, Key, results_at
 from bbrlab.comparison.verify import run_again
-from bbrlab.results.config import load_config
+from bbrlab.results.config import FULL, load_config
 from bbrlab.results.figures import figures_at
 from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.shipped import RUNS, is_shipped, read_manifest
@@ -38,7 +38,9 @@ def cheapest_of_each_commit(results: ExpectedResults) -> list[tuple[Key, float]]
     return [((row.figure, row.point, row.seed), row.cost_s) for row in cheapest.itertuples()]
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(
+    "scale", [pytest.param(scale, marks=[pytest.mark.slow] if scale == FULL else []) for scale in SCALES]
+)
 def test_a_run_of_each_commit_that_ships_comes_out_the_same(scale):
     results = verifiable(scale)
     cheapest = cheapest_of_each_commit(results)

@@ -154,7 +154,9 @@ def guest_code(folder: Path, step: str, other: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"flows": MIX}, NOISY, MANY, SHORT, CONNECTIONS], ids=["plain", "noisy", "many", "short", "connections"]
+    "changes",
+    [{"flows": MIX}, NOISY, MANY, SHORT, pytest.param(CONNECTIONS, marks=pytest.mark.slow)],
+    ids=["plain", "noisy", "many", "short", "connections"],
 )
 def test_with_another_set_up(changes, tmp_path):
     """What the set-up does, how long it takes, and what random numbers it draws (all differ between versions of

@@ -106,7 +106,7 @@ NETWORKS = {
 }
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(**NETWORKS)
 def test_what_holds_in_any_network(ccas, rate_mbit, rtts_ms, buffer_packets, segments, seed):
     """Packets are conserved, the link carries what it can, the queue holds what it can, and nothing is lost before it was full."""

@@ -92,7 +92,7 @@ def test_every_column_of_the_samples_may_be_anything(folder):
     strange = (-1, -1.5, 0.5, 7, 1e9, 1e18, 1e300, float("nan"), float("inf"), True, 1j, "x", None)
     try:
         for column in COLUMNS:
-            for value in strange:
+            for value in rng.sample(strange, 5):
                 one = whole[column].astype(object)
                 one.iloc[rng.randrange(len(one))] = value
                 for values in ([value] * len(whole), one if isinstance(value, int | float) else [value] * len(whole)):
