@@ -83,23 +83,33 @@ def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(paths.ROOT)
 
 
-# Files that take a minute of CPU or more, by guests, compilers or Snakemake: the longest first, so that all workers end together.
+# Files that take most of a minute of CPU or more, by guests, compilers or Snakemake: the longest first, so that all workers end together.
 LONGEST = (
     "campaign/test_workflow.py",
-    "kernel/test_own_cca.py",
     "kernel/test_bbr.py",
     "campaign/test_stages.py",
-    "guest/test_guest_fields.py",
-    "campaign/test_cache.py",
+    "kernel/test_own_cca.py",
+    "models/test_burst.py",
     "grading/test_grading.py",
-    "guest/test_determinism.py",
     "run/test_bad_days.py",
+    "docs/test_docs.py",
+    "guest/test_guest_fields.py",
     "campaign/test_hard_days.py",
-    "play/test_play.py",
+    "campaign/test_cache.py",
+    "archive/test_archive.py",
+    "cli/test_interrupts.py",
+    "shipping/test_ship_more.py",
+    "shipping/test_ship.py",
+    "claims/test_judge.py",
     "play/test_play_terminal.py",
     "results/test_shipped.py",
-    "show/test_notebooks_run.py",
-    "claims/test_judge.py",
+    "comparison/test_compare.py",
+    "claims/test_wanted_seeds.py",
+    "study/test_plot_command.py",
+    "fuzz/test_fuzz.py",
+    "guest/test_determinism.py",
+    "workload/test_short_flows.py",
+    "play/test_play.py",
 )
 
 
