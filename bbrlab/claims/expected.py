@@ -41,18 +41,19 @@ def expected_at(
 ) -> dict[str, dict[str, list[Expected | None]]]:
     """{metric: {group or WHOLE_RUN: what is expected at each point}}; of several claims on one point the first with a value counts.
 
-    A claim expects something of one point, or compares a metric with published values along several.
+    A claim expects something of one point, or compares a metric with published values along several, which may be a model's curve:
+    those of one point come first.
     """
     places = {p.label: i for i, p in enumerate(points)}
     expected: dict[str, dict[str, list[Expected | None]]] = {}
-    for claim in claims:
-        if figure.id in claim.figures and not claim.own:
-            for metric, group, point, value in (*_of_one_point(claim, figure), *_of_published_values(claim, figure)):
-                if point.label in places:
-                    cells = expected.setdefault(metric, {}).setdefault(group, [None] * len(points))
-                    known = cells[places[point.label]]
-                    if known is None or (known.value is None and value.value is not None):
-                        cells[places[point.label]] = value
+    of_figure = [claim for claim in claims if figure.id in claim.figures and not claim.own]
+    for values_of in (_of_one_point, _of_published_values):
+        for metric, group, point, value in (one for claim in of_figure for one in values_of(claim, figure)):
+            if point.label in places:
+                cells = expected.setdefault(metric, {}).setdefault(group, [None] * len(points))
+                known = cells[places[point.label]]
+                if known is None or (known.value is None and value.value is not None):
+                    cells[places[point.label]] = value
     return expected
 
 

@@ -570,3 +570,12 @@ def test_what_a_claim_gives_a_range_of_has_no_published_value():
     assert {kinds[cell.claim] for cell in ranges} == {"range"}
     assert all(math.isfinite(cell.low) and math.isfinite(cell.high) for cell in ranges)
     assert all(kinds[cell.claim] != "range" for cell in found if cell.value is not None and cell.low is not None)
+
+
+def test_a_point_s_own_published_value_goes_before_a_model_s_curve():
+    """Fig. 4's table beside fig4_fluid.csv, with which statements earlier in the file compare the same metric."""
+    figure = full_figures()["sarpkaya2025/fig4"]
+    cells = expected_at(figure, figure.points, claims_of(load_statements(known_good=True)))["jain_index_all"]["run"]
+    measured = pd.read_csv("data/sarpkaya2025/fig4.csv").set_index(["case", "buffer_bytes"])["jain_index"]
+    for point, cell in zip(figure.points, cells, strict=True):
+        assert cell.value == measured[point.values["case"], point.values["network.buffer.bytes"]], point.label
