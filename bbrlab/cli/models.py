@@ -141,8 +141,8 @@ def model_burst(
     reading: Annotated[
         str | None,
         typer.Option(
-            help="Of BBRv2's and BBRv3's drafts: kernel, draft, cut, narrow or observed (docs/explanation/models.md). Default: "
-            "kernel, which is the lab's BBRv2 and BBRv3 until November 2026; today's have draft."
+            help="Of BBRv2's and BBRv3's drafts: draft, cut, narrow or observed (docs/explanation/models.md). Default: draft, which "
+            "is to the letter, as the lab's bbr2 and bbr3."
         ),
     ] = None,
     duration_s: Annotated[
@@ -153,6 +153,7 @@ def model_burst(
     """Simulate every point of a scenario burst by burst: shares of capacity (mean ± standard deviation over the seeds), loss,
     queue, RTT."""
     from bbrlab.models.burst_scenario import predict
+    from bbrlab.models.burst_versions import LETTER
     from bbrlab.scenario.load import load_scenario, points_of
 
     loaded = load_scenario(scenario, settings_of(set_))
@@ -166,7 +167,7 @@ def model_burst(
             f"--reading {reading}: would have no effect: no flow is bbr2 or bbr3, whose drafts it is of; leave it out"
         )
     for p in _progress(points, "simulating"):
-        prediction = predict(p.scenario, seeds, reading, duration_s)
+        prediction = predict(p.scenario, seeds, reading or LETTER, duration_s)
         runs = prediction.runs
         rows.append({"point": p.values, "shares": prediction.means, "share_deviations": prediction.spreads,
                      "jain_index": fmean(r.jain_index for r in runs), "loss": fmean(r.loss for r in runs),

@@ -31,7 +31,7 @@ from bbrlab.models._burst_state import (
     FLOW,
     STATES,
 )  # fmt: skip
-from bbrlab.models.burst_versions import CCAS, LOSS_BASED, VERSIONS, Reading, Version, readings_of, version_table
+from bbrlab.models.burst_versions import CCAS, LETTER, LOSS_BASED, VERSIONS, Reading, Version, reading_of, version_table
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_BYTES
 
 # Flows start within it, each at a moment drawn from the seed.
@@ -111,7 +111,7 @@ def simulate(
     duration_s: float = SHARE_DURATION_S,
     window_s: tuple[float, float] | None = None,
     seed: int = 1,
-    reading: str | Reading | None = None,
+    reading: str | Reading = LETTER,
     start_s: float | Sequence[float] = 0.0,
     segments: bool = True,
     sample_ms: float | None = None,
@@ -127,15 +127,13 @@ def simulate(
         buffer_bdp, buffer_packets, buffer_bytes: the buffer, exactly one of them. A BDP is of the (mean) base RTT.
         window_s: over which means are taken; default: the last 40 %.
         seed: of the starts, the waits between probes and BBRv1's phase. The same seed gives the same run.
-        reading: of the drafts: a name in READINGS, or a Reading; default ("kernel"): as in the lab's kernel until November 2026
-            (BBRv3: "cut"); today's has "draft".
+        reading: of the drafts of BBRv2 and BBRv3: a name in READINGS, or a Reading; default: to the letter, as the lab's bbr2 and bbr3.
         start_s: when flows start, of all or one for each; up to STARTS_WITHIN_S later, drawn.
         segments: whether TCP builds segments of several packets, which leave at once; else every packet is a burst.
         sample_ms: keep a trace with a row per flow at this interval.
         versions: in place of VERSIONS, by name: what would be if.
     """
     ccas = _ccas(flows)
-    chosen = readings_of(reading)
     rtt = _per_flow("rtt_ms", rtt_ms, len(ccas), positive=True) / 1e3
     start = _per_flow("start_s", start_s, len(ccas), positive=False)
     _positive(rate_mbit=rate_mbit, duration_s=duration_s)
@@ -164,7 +162,7 @@ def simulate(
     samples = np.zeros((len(sample_times), count, len(_burst_loop.SAMPLE)))
     queue_samples = np.zeros(len(sample_times))
     events = _burst_loop.run(
-        table, version_table(chosen, versions or {}), starts, 1 / packets_per_s, float(buffer), float(duration_s),
+        table, version_table(reading_of(reading), versions or {}), starts, 1 / packets_per_s, float(buffer), float(duration_s),
         np.array([low_s, high_s]), draws, segments, np.zeros(1, dtype=ACK), bursts, histogram, RTT_BINS / longest_wait_s,
         totals, sample_times, samples, queue_samples,
     )  # fmt: skip
@@ -189,7 +187,7 @@ def simulate(
 
 def share(
     cca: str, flows: int, rival: str, rate_mbit: float, rtt_ms: float, buffer_bdp: float, *,
-    reading: str | Reading | None = None, seeds: int = 3,
+    reading: str | Reading = LETTER, seeds: int = 3,
 ) -> float:  # fmt: skip
     """Mean share of capacity of ``flows`` BBR flows against one ``rival``, over the last 400 of 1000 s (Reno: 200).
 
@@ -211,7 +209,7 @@ def share(
 
 def shares(
     cca: str, flows: int, rival: str, rate_mbit: float, rtt_ms: float, buffer_bdp: float, *,
-    reading: str | Reading | None = None, seeds: int = 3, versions: Mapping[str, Version] | None = None,
+    reading: str | Reading = LETTER, seeds: int = 3, versions: Mapping[str, Version] | None = None,
 ) -> Floats:  # fmt: skip
     """What share() takes the mean of: shape (seeds,)."""
     if cca not in VERSIONS:

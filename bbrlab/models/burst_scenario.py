@@ -46,7 +46,7 @@ class Prediction:
 def predict(
     scenario: Scenario,
     seeds: int = 3,
-    reading: str | burst_versions.Reading | None = None,
+    reading: str | burst_versions.Reading = burst_versions.LETTER,
     duration_s: float | None = None,
 ) -> Prediction:
     """Simulate a scenario with seeds 1 to ``seeds``.
@@ -91,7 +91,7 @@ def _group_shares(scenario: Scenario, run: burst.Run) -> list[float]:
     return shares
 
 
-def predictions_of(points: Sequence[Point], seeds: int, reading: str | None) -> pd.DataFrame:
+def predictions_of(points: Sequence[Point], seeds: int, reading: str) -> pd.DataFrame:
     """Predictions of several points: their swept values, share_of_capacity and share_sd (group 0), jain_index, loss,
     occupancy, rtt_p50_ms, rtt_p95_ms (means over the seeds), seeds, reading."""
     rows = []
@@ -105,6 +105,6 @@ def predictions_of(points: Sequence[Point], seeds: int, reading: str | None) -> 
         rows.append({
             **point.values, "share_of_capacity": p.means[0], "share_sd": p.spreads[0],
             **{k: float(np.mean(v)) for k, v in means.items()},
-            "seeds": seeds, "reading": reading or burst_versions.KERNEL_READING,
+            "seeds": seeds, "reading": reading,
         })  # fmt: skip
     return pd.DataFrame(rows)

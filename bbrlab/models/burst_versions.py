@@ -54,10 +54,7 @@ READINGS = {
     "narrow": Reading("lossy-refill", "after-cut-up"),
     "cut": Reading(filter_after_probe_rtt="after-cut-up"),
 }
-# Each version as the lab's kernel had it by default when the model was made: its profiles v2alpha-before and v3-before
-# (docs/explanation/bbr_defaults.md has how that was chosen).
-KERNEL_READING = "kernel"
-KERNEL_READINGS = {"bbr1": "draft", "bbr2": "draft", "bbr3": "cut"}
+LETTER = "draft"  # as the lab's bbr2 and bbr3; "cut" is its profile v3-before
 
 
 @dataclass(frozen=True)
@@ -112,14 +109,8 @@ VERSIONS = {
 }  # fmt: skip
 
 
-def readings_of(reading: str | Reading | None) -> dict[str, Reading]:
-    """{version: how its draft is read} for a reading, its name, or None: KERNEL_READINGS. UserError for one that is not known."""
-    if isinstance(reading, str | None) and (reading or KERNEL_READING) == KERNEL_READING:
-        return {version: READINGS[name] for version, name in KERNEL_READINGS.items()}
-    return dict.fromkeys(VERSIONS, _reading_of(reading))
-
-
-def _reading_of(reading: str | Reading | None) -> Reading:
+def reading_of(reading: str | Reading) -> Reading:
+    """How the drafts are read, by its name or as it is. UserError for one that is not known."""
     if isinstance(reading, Reading):
         for field, kind in get_type_hints(Reading).items():
             if getattr(reading, field) not in get_args(kind):
@@ -128,17 +119,17 @@ def _reading_of(reading: str | Reading | None) -> Reading:
                 )
         return reading
     if reading not in READINGS:
-        raise UserError(f"reading: must be one of {', '.join([KERNEL_READING, *READINGS])}, found '{reading}'")
+        raise UserError(f"reading: must be one of {', '.join(READINGS)}, found '{reading}'")
     return READINGS[reading]
 
 
-def version_table(readings: Mapping[str, Reading], changed: Mapping[str, Version]) -> NDArray[Any]:
+def version_table(reading: Reading, changed: Mapping[str, Version]) -> NDArray[Any]:
     """The versions' records for the compiled loop, of shape (algorithms,), in the order of CCAS' numbers.
 
     UserError for a version that is not known.
 
     Args:
-        readings: {version: how its draft is read}.
+        reading: of the drafts, which BBRv1 has none of.
         changed: {version: in place of that of VERSIONS}.
     """
     for name in changed:
@@ -160,6 +151,6 @@ def version_table(readings: Mapping[str, Reading], changed: Mapping[str, Version
         ]  # fmt: skip
         for field in (*NUMBERS, *SWITCHES):
             row[field] = getattr(version, field)
-        row["lower_bounds"] = LOWER_BOUNDS.index(readings[name].lower_bounds)
-        row["filter_after_probe_rtt"] = FILTER_AFTER_PROBE_RTT.index(readings[name].filter_after_probe_rtt)
+        row["lower_bounds"] = LOWER_BOUNDS.index(reading.lower_bounds)
+        row["filter_after_probe_rtt"] = FILTER_AFTER_PROBE_RTT.index(reading.filter_after_probe_rtt)
     return table

@@ -12,6 +12,7 @@ import pandas as pd
 from bbrlab.base import files, paths
 from bbrlab.base.tables import read_table
 from bbrlab.models import burst_scenario, fluid, predict
+from bbrlab.models.burst_versions import LETTER
 from bbrlab.models.world import World
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
@@ -34,7 +35,7 @@ FLUID_SHORT, FLUID_OWN, BURST = "9s", "own", "burst"
 KINDS = {
     FLUID_SHORT: Kind(predict.WORLD, lambda points: predict.predictions_of(points, SHORT_S, SHORT_STEP_MS, fluid.ALIGNED)),
     FLUID_OWN: Kind(predict.WORLD, lambda points: predict.predictions_of(points, None, OWN_STEP_MS, fluid.ALIGNED)),
-    BURST: Kind(burst_scenario.WORLD, lambda points: burst_scenario.predictions_of(points, BURST_SEEDS, None)),
+    BURST: Kind(burst_scenario.WORLD, lambda points: burst_scenario.predictions_of(points, BURST_SEEDS, LETTER)),
 }  # fmt: skip
 
 

@@ -34,12 +34,10 @@ from tests.conftest import scenario_dict
 LIMITS = {
     "fig2a": 0.025, "fig2c": 0.025, "fig5a": 0.045, "fig5c": 0.025, "fig3a": 0.05, "fig2b": 0.055, "fig3c": 0.103,
 }  # fmt: skip
-# What is aimed at with each version as in the kernel, up to 32 BDP.
+# What is aimed at up to 32 BDP.
 AIMS = {"fig5a": 0.03, "fig5c": 0.03, "fig3a": 0.05, "fig3c": 0.05}
 MISSED = {
-    "fig5a": ".042: at 16 and 32 BDP eight flows get .13 too much (so does the lab at 16), and at 32 BDP 32 flows .09 too little",
-    "fig5c": ".042: at 32 BDP two and more flows get .07 to .10 too little, as in the lab (.043 over its twenty cells): the "
-             "kernel's reading was chosen by both rivals together",
+    "fig5a": ".063: at 32 BDP eight flows get .30 too much (so do the lab's, and Google's code)",
     "fig3c": ".053: at 1 and 2 BDP four flows get .10 to .14 too much, as in the lab (.10 to .15)",
 }  # fmt: skip
 # RMS difference to the lab's own runs up to 16 BDP (data/questions/readings_shares.csv), by version and rival. What is asked for: as of
@@ -67,11 +65,10 @@ def test_published_shares(figure):
 )
 def test_aims_in_deep_buffers(figure):
     chosen = burst_panels.cells(figure, 32)
-    found = burst_panels.modelled(figure, chosen, burst_versions.KERNEL_READING)
+    found = burst_panels.modelled(figure, chosen, burst_versions.LETTER)
     assert rms(found - chosen["published"]) <= AIMS[figure]
 
 
-CHOSEN = {"bbr2": "drafts", "bbr3": "cut"}  # docs/explanation/bbr_defaults.md
 BISTABLE = (
     ".077: one flow at 8 BDP gets .5 of capacity or, if a loss in its first probes bounds its inflight_hi, .35; in the lab, whose flows "
     "all start at one instant, always the latter"
@@ -86,7 +83,7 @@ BISTABLE = (
 def test_shares_of_the_lab(cca, rival):
     """The lab runs the kernel's own code; buffers in the model are the same bytes."""
     runs = pd.read_csv(paths.DATA / "questions/readings_shares.csv").query(
-        f"cca == @cca and rival == @rival and reading == '{CHOSEN[cca]}' and buffer_bdp <= 16"
+        "cca == @cca and rival == @rival and reading == 'drafts' and buffer_bdp <= 16"
     )
     found = [
         burst.shares(cca, int(n), rival, 10, 40, x, seeds=2).mean()
@@ -350,16 +347,14 @@ def test_readings_are_of_bbr2_and_bbr3(reading):
     assert (go("bbr1", reading) == go("bbr1", "draft")).all()
 
 
-def test_the_default_is_each_version_as_in_the_kernels_profiles_of_before():
-    """Those that the rule in docs/explanation/bbr_defaults.md chose."""
-    assert burst_versions.KERNEL_READINGS == {"bbr1": "draft", "bbr2": "draft", "bbr3": "cut"}
-    assert READINGS["cut"] == Reading("outside-probes", "after-cut-up")
-    assert READINGS["draft"] == Reading("outside-probes", "kept")
-    for cca, reading in burst_versions.KERNEL_READINGS.items():
-        mine, named = (
-            simulate({cca: 1, "cubic": 1}, 10, 40, buffer_bdp=8, duration_s=200, reading=r) for r in (None, reading)
-        )
-        assert (mine.flows["share"] == named.flows["share"]).all()
+def test_the_default_is_the_letter_as_the_labs_versions_are():
+    assert READINGS["draft"] == Reading()
+    runs = (
+        simulate({"bbr3": 1, "cubic": 1}, 10, 40, buffer_bdp=8, duration_s=200, **given)
+        for given in ({}, {"reading": "draft"})
+    )
+    mine, named = (run.flows["share"].tolist() for run in runs)
+    assert mine == named
 
 
 def test_the_drafts_to_the_letter_fail_in_a_very_deep_buffer():
@@ -401,7 +396,7 @@ SOUND = {"flows": {"bbr3": 1, "cubic": 1}, "rate_mbit": 10, "rtt_ms": 40, "buffe
         ({"start_s": 1}, "start_s: must be before the end at 1 s, found 1"),
         ({"seed": -1}, "seed: must be a whole number, 0 or more, found -1"),
         ({"seed": 1.5}, "seed: must be a whole number"),
-        ({"reading": "fitted"}, "reading: must be one of kernel, draft, observed, narrow, cut, found 'fitted'"),
+        ({"reading": "fitted"}, "reading: must be one of draft, observed, narrow, cut, found 'fitted'"),
         ({"reading": Reading("never")}, "reading: lower_bounds must be one of outside-probes, lossy-refill, probes-too, found"),
         ({"sample_ms": 0}, "sample_ms: must be positive and finite, found 0"),
         ({"sample_ms": 1e-6}, "sample_ms: must be at least"),
