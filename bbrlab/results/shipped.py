@@ -20,6 +20,8 @@ from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.strict import Strict, first_problem
 from bbrlab.base.words import in_short
 from bbrlab.kernel.built import KernelEntry
+from bbrlab.kernel.own import recipe_name
+from bbrlab.kernel.specs import NoSuchKernel, find_spec
 from bbrlab.results.config import command_for, load_config
 from bbrlab.results.figures import figures_at
 from bbrlab.results.schema import other_version_error, read_with
@@ -268,16 +270,17 @@ def commits_of(folder: Path, scale: str, figures: Iterable[str]) -> list[str]:
 
 
 def older_versions(folder: Path, scale: str, figures: Iterable[str] | None = None) -> dict[str, list[str]]:
-    """The figures whose runs are not of the newest shipped version of a scale: {version in words: ids}."""
+    """The figures whose runs today's kernel would not give byte by byte, by what the newest shipped version of a scale says of it:
+    {version in words: ids}."""
     manifest = read_manifest(folder, scale)
-    newest = manifest.newest.origin
+    newest = manifest.newest
     table = read_with(folder / scale / RUNS, ["figure", "commit"], ["figure", "commit"])
     if figures is not None:
         table = table[table["figure"].isin(list(figures))]
     groups: dict[tuple[str, str], tuple[Version, list[str], list[str]]] = {}
     for figure, commit in table.drop_duplicates().itertuples(index=False):
         version = manifest.version_of(commit)
-        if version is None or version.origin == newest:
+        if version is None or version.origin == newest.origin or _gives_the_same(version, newest):
             continue
         _, commits, ids = groups.setdefault(version.origin, (version, [], []))
         commits.append(commit)
@@ -288,6 +291,15 @@ def older_versions(folder: Path, scale: str, figures: Iterable[str] | None = Non
         version = first.model_copy(update={"commits": dict(sorted(times.items(), key=lambda item: item[1]))})
         merged[version.words(commits)] = list(dict.fromkeys(ids))
     return merged
+
+
+def _gives_the_same(version: Version, newest: Version) -> bool:
+    """Whether the newest version's kernel and conditions give each run of another one the same bytes (KernelSpec.same_results)."""
+    try:
+        _, spec = find_spec(recipe_name(newest.kernel["name"]))
+    except NoSuchKernel:
+        return False
+    return version.conditions == newest.conditions and version.kernel["key"] in spec.same_results
 
 
 def figures_without_noise(folder: Path, scale: str) -> set[str]:

@@ -106,6 +106,17 @@ def outcome_words(statements: pd.DataFrame) -> str:
     return words
 
 
+def resting_on(claims: pd.DataFrame, figures: Mapping[str, Collection[str]]) -> set[str]:
+    """The statements of which some claim that counts reads some figures.
+
+    Args:
+        claims: best_scale.best_claims().
+        figures: {scale: figures}.
+    """
+    counting = claims.loc[claims["role"] == "", ["statement", "scale", "figures"]].astype(str).to_numpy()
+    return {name for name, scale, of in counting if set(of.split(", ")) & set(figures.get(scale, ()))}
+
+
 def noise_words(statements: pd.DataFrame, claims: pd.DataFrame, figures: Mapping[str, Collection[str]]) -> str:
     """How many of the decided statements of papers rest on runs of versions without noise of hosts (Markdown); empty if none does.
 
@@ -115,8 +126,7 @@ def noise_words(statements: pd.DataFrame, claims: pd.DataFrame, figures: Mapping
     """
     if not any(figures.values()):
         return ""
-    counting = claims.loc[claims["role"] == "", ["statement", "scale", "figures"]].astype(str).to_numpy()
-    resting = {name for name, scale, of in counting if set(of.split(", ")) & set(figures.get(scale, ()))}
+    resting = resting_on(claims, figures)
     decided = counted(statements)[lambda table: table["verdict"].isin(DECIDED)]
     older = decided[decided["id"].isin(resting)]
     if older.empty:

@@ -168,7 +168,7 @@ def shipped_list(folder: Path = SHIPPED) -> str:
     if missing := left_out(folder, SCALE):
         lines += [
             "",
-            f"{len(missing)} of the {len(figures_at(SCALE, []))} figures {'does' if len(missing) == 1 else 'do'} not ship: {', '.join(missing)}.",
+            f"{len(missing)} of the {len(figures_at(SCALE, []))} figures {'does' if len(missing) == 1 else 'do'} not ship at `{SCALE}`: {', '.join(missing)}.",
         ]
     lines += _at_other_scales(folder)
     return "\n".join(lines) + "\n"
@@ -181,6 +181,11 @@ def _at_other_scales(folder: Path) -> list[str]:
         if scale == SCALE or not is_shipped(folder, scale):
             continue
         manifest, older = read_manifest(folder, scale), older_versions(folder, scale)
+        if missing := left_out(folder, scale):
+            lines += [
+                "",
+                f"`{scale}` has {len(figures_at(scale, []))} figures, of which {len(manifest.figures)} ship (not {', '.join(missing)}).",
+            ]
         for words, ids in older.items():
             same = words.endswith(f": {manifest.newest.conditions}")
             which = "under the conditions of its newest runs" if same else f"under other conditions: {', '.join(ids)}"

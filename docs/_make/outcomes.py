@@ -17,10 +17,10 @@ from bbrlab.results.best_scale import shipped_claims, shipped_statements
 from bbrlab.results.config import FULL
 from bbrlab.results.shipped import is_shipped, shipped_figures
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
-from bbrlab.show.verdict_counts import CAUSES, COLUMNS, Line, by_code, cause_table, causes, counted, tally
+from bbrlab.show.verdict_counts import CAUSES, COLUMNS, Line, by_code, cause_table, causes, counted, resting_on, tally
 from bbrlab.show.verdicts import settles_text
 from docs._make.marks import cell, table
-from docs._make.readme import names_of_papers
+from docs._make.readme import names_of_papers, without_noise
 
 PAGE = paths.ROOT / "docs" / "reference" / "outcomes.md"
 # What was chosen in each version after a comparison: told once, at the head.
@@ -41,7 +41,8 @@ A statement is tested by claims, a claim by numbers of runs. The columns:
 | claims | `8 of 9, 1 not`: of nine claims eight reproduce, one surely does not (the rest is inconclusive). `on 3 measurements`: some claims read the same numbers of the same runs. `cells: 32 of 42`: the statement is on a panel, which its root mean square error decides; 32 of its 42 cells are within their tolerance |
 | measured, expected | of one claim: the first that does not reproduce, else the first that is inconclusive, else the first. The mean over the seeds (of an order: of the difference), in brackets its 95 % interval (a wider one if the claim is looked at more than once); of what is inconclusive, how many seeds would tell |
 | cause | why it is not, or not wholly, reproduced, with the evidence ([the words](../explanation/verdicts.md#statements)) |
-| scale | `full`: all points and trials; `quick`: a part. Some runs are of older versions ([which](measured.md#what-ships)) |
+| scale | `full`: all points and trials; `quick`: a part |
+| ‡ | some of its runs are earlier ones without noise of hosts ([which figures](measured.md#what-ships); [what they are worth](../explanation/phase.md#what-results-without-noise-are-worth)) |
 | † | the verdict rests on something that was chosen after a comparison with measurements: named below the table |
 
 What is not decided yet stands below the table, too. *Again*: the figure ships, but its runs, of an older version, lack a column or points that the statement needs.
@@ -61,13 +62,16 @@ def outcomes(folder: Path | None = None) -> str:
     folder = folder or paths.ROOT / "shipped"
     statements = shipped_statements(folder)
     claims = shipped_claims(statements, folder)
+    earlier = resting_on(claims, without_noise(folder))
     whole = frozenset(shipped_figures(folder, FULL)) if is_shipped(folder, FULL) else frozenset()
     said = "\n".join(f"- **{name}**: {_linked(text)}" for name, text in READINGS.items())
     parts = [HEAD.replace("CHOICES", said) + _by_code(counted(statements))]
     for paper, name in names_of_papers().items():
         mine = statements[statements["paper"] == paper]
         if len(mine):
-            parts.append(_of_paper("Questions of our own" if name == "questions" else name, mine, claims, whole))
+            parts.append(
+                _of_paper("Questions of our own" if name == "questions" else name, mine, claims, whole, earlier)
+            )
     return "\n".join(parts)
 
 
@@ -84,11 +88,14 @@ def _by_code(statements: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, whole: Collection[str]) -> str:
+def _of_paper(
+    name: str, mine: pd.DataFrame, claims: pd.DataFrame, whole: Collection[str], earlier: Collection[str]
+) -> str:
     """A paper's table, the choices that it rests on, and what is not decided.
 
     Args:
         whole: the figures that ship at scale full.
+        earlier: the statements that rest on runs without noise of hosts.
     """
     decided = mine[mine["verdict"].isin(ORDER)]
     rows = []
@@ -96,7 +103,7 @@ def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, whole: Collec
     for verdict in ORDER:
         for row in decided[decided["verdict"] == verdict].to_dict("records"):
             own = claims[claims["statement"] == row["id"]]
-            rows.append(_row(row, own))
+            rows.append(_row(row, own, row["id"] in earlier))
             if row["chosen_after"]:
                 choices.setdefault(_choice(str(row["chosen_after"])), []).append(str(row["id"]))
     lines = [f"## {name}", *(table(HEADS, rows) if rows else ())]
@@ -133,8 +140,8 @@ def _waits_for(own: pd.DataFrame, whole: Collection[str]) -> str:
     return ", ".join([figure for figure in named if figure not in whole] or [f"{figure} again" for figure in named])
 
 
-def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> tuple[object, ...]:
-    """A statement's row."""
+def _row(row: Mapping[Any, Any], own: pd.DataFrame, is_earlier: bool) -> tuple[object, ...]:
+    """A statement's row; ``is_earlier``: whether it rests on runs without noise of hosts."""
     counted = own[own["role"] == ""]
     decides = counted.iloc[counted["verdict"].map(WORST_FIRST.index).argmin()]
     finding = f"<br>*Found:* {_cell(row['finding'])}" if row["finding"] else ""
@@ -143,7 +150,15 @@ def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> tuple[object, ...]:
     where = {OWN: " (ours)", SECOND_HAND: " (at second hand)"}.get(_apart(row), "")
     says = f"`{row['id']}`{where} {_cell(row['says'])}{finding}"
     verdict = f"{row['verdict']}{as_read}{mark}"
-    return says, verdict, _counts(row, own), _measured(decides), _expected(row, decides), _cause(row), row["scale"]
+    return (
+        says,
+        verdict,
+        _counts(row, own),
+        _measured(decides),
+        _expected(row, decides),
+        _cause(row),
+        f"{row['scale']}{' ‡' if is_earlier else ''}",
+    )
 
 
 def _apart(row: Mapping[Any, Any]) -> str:

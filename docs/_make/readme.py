@@ -127,7 +127,7 @@ def _in_words(statements: pd.DataFrame, missing: Sequence[str]) -> str:
     if missing:
         words += f"{len(missing)} of the {total} figures {'does' if len(missing) == 1 else 'do'} not ship at `full` ({in_short(missing)}). "
     return words + (
-        f"{number_of(later, 'verdict depends', 'verdicts depend')} on a choice that was made after a comparison with measurements; [each names it](docs/reference/outcomes.md)."
+        f"{number_of(later, 'of the decided depends', 'of the decided depend')} on a choice that was made after a comparison with measurements; [each names it](docs/reference/outcomes.md)."
     )
 
 
@@ -136,10 +136,14 @@ def page() -> str:
     folder = paths.ROOT / "shipped"
     known = shipped_statements(folder)
     text = with_distance(renewed(PAGE.read_text(encoding="utf-8"), load_statements()), beside_google.cells(folder))
-    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
-    older = {scale: figures_without_noise(folder, scale) for scale in scales}
-    words = noise_words(known, shipped_claims(known, folder), older)
+    words = noise_words(known, shipped_claims(known, folder), without_noise(folder))
     return with_scorecard(text, known, left_out(folder, FULL), words)
+
+
+def without_noise(folder: Path) -> dict[str, set[str]]:
+    """{scale that ships: its figures with runs without noise of hosts}."""
+    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
+    return {scale: figures_without_noise(folder, scale) for scale in scales}
 
 
 def pages() -> dict[Path, str]:

@@ -1,4 +1,4 @@
-"""docs/reference/verdict_changes.md: every statement whose verdict is another than before, with the reason.
+"""docs/development/verdict_changes.md: every statement whose verdict is another than before, with the reason.
 
 From data/verdict_changes.yaml and the results that ship.
 """
@@ -17,7 +17,7 @@ from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
 from docs._make.marks import cell, table
 
-PAGE = paths.ROOT / "docs" / "reference" / "verdict_changes.md"
+PAGE = paths.ROOT / "docs" / "development" / "verdict_changes.md"
 FILE = paths.DATA / "verdict_changes.yaml"
 WORST_FIRST = (NOT_REPRODUCED, INCONCLUSIVE, PARTLY, AS_READ, REPRODUCED)
 UNDECIDED = (PARTLY_RUN, NOT_RUN)

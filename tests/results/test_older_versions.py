@@ -14,8 +14,9 @@ from markupsafe import escape
 
 from bbrlab.base import files, paths
 from bbrlab.claims.code import LAB, LINUX
+from bbrlab.kernel.specs import find_spec
 from bbrlab.results.best_scale import results_shown, shipped_claims, shipped_statements
-from bbrlab.results.shipped import content_hash, results_to_show
+from bbrlab.results.shipped import WITHOUT_NOISE, _gives_the_same, content_hash, read_manifest, results_to_show
 from bbrlab.results.verdicts import DECIDED
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.schema import Hosts, Noise
@@ -78,6 +79,17 @@ def test_the_page_of_what_ships_says_it(folder):
     mark = re.search(rf"^- \*\*(\w)\*\*: {re.escape(f'{conditions} ({version})')}$", page, re.MULTILINE)
     assert mark and f"| {OLD} | Fig. 2 | 9 | {mark[1]} |" in page
     assert f" figures has runs of an older version ({WORDS}), under other conditions: {OLD}." in page
+
+
+def test_runs_of_a_kernel_that_gives_the_same_bytes_are_not_older():
+    """config/kernels.yaml lists such kernels; under other conditions a run is another trial all the same."""
+    newest = read_manifest(paths.ROOT / "shipped", "full").newest
+    (same, *_) = find_spec(newest.kernel["name"])[1].same_results
+    before = newest.model_copy(update={"kernel": newest.kernel | {"key": same}})
+    other = newest.model_copy(update={"kernel": newest.kernel | {"key": "0123456789abcdef"}})
+    assert _gives_the_same(before, newest)
+    assert not _gives_the_same(other, newest)
+    assert not _gives_the_same(before.model_copy(update={"conditions": WITHOUT_NOISE}), newest)
 
 
 def test_the_front_page_and_the_readme_count_the_statements_that_rest_on_runs_without_noise(folder):
