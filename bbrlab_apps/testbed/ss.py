@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bbrlab.base.words import number_of
@@ -46,19 +46,22 @@ def read(file: Path, text: str) -> list[Recording]:
             ccas[place] = name["cca"] or name["bare"]
         of[place].append({**_values(line), "epoch": epoch})
         place = None
+    if not of:
+        raise NotReadError("has no socket of TCP; record with ss -tin")
     flows, short = [], 0
     clock = _clock(of)
+    everything = [row for rows in of.values() for row in rows]
+    # Stamps are one clock of all sockets. A lone one is none, but before all sockets it says when the file began.
+    begin_s = _first(everything, "epoch") if clock == "epoch" else everything[0]["epoch"]
     for place, rows in sorted(of.items()):
         if max((row.get("bytes_acked", 0.0) for row in rows), default=0.0) < ACKED_MIN or len(rows) < 3:
             short += 1
             continue
-        table = r.table_of(_intervals(rows, clock))
+        table = r.table_of(_intervals(rows, clock, begin_s if clock == "epoch" else _first(rows, clock)))
         if len(table) >= 2:
             mss = rows[-1].get("mss")
             version = r.ip_version_of(place[1].rpartition(":")[0].strip("[]"))
             flows.append(Flow(f"{place[0]} to {place[1]}", table, mss, ccas.get(place, ""), ip_version=version))
-    if not of:
-        raise NotReadError("has no socket of TCP; record with ss -tin")
     if not flows:
         raise NotReadError(
             f"has {number_of(len(of), 'socket')}, but none with bytes_acked, {ACKED_MIN // 1000} kB of them at least, at three times that differ"
@@ -66,14 +69,21 @@ def read(file: Path, text: str) -> list[Recording]:
     not_read = [f"{number_of(short, 'socket')} with less than {ACKED_MIN // 1000} kB or three lines"] if short else []
     if clock == "busy":
         not_read.append("the times of the lines: there are none, so that each socket's clock is its own 'busy'")
-    first = min((row["epoch"] for rows in of.values() for row in rows), default=math.nan)
-    return [Recording(file, "ss output", flows, first if is_there(first) else None, not_read=not_read)]
+    return [Recording(file, "ss output", flows, begin_s if is_there(begin_s) else None, not_read=not_read)]
 
 
 def _clock(of: Mapping[tuple[str, str], list[Values]]) -> str:
     """What tells the time: a stamp beside each print, else for how long a socket was busy."""
     stamps = {row["epoch"] for rows in of.values() for row in rows if is_there(row["epoch"])}
     return "epoch" if len(stamps) >= 3 else "busy"
+
+
+def _first(rows: Sequence[Values], clock: str) -> float:
+    """The first time of a clock, in its unit; NaN if there is none.
+
+    Prints before it may have none: ss omits ``busy`` before the first data, and a stamp may stand behind its sockets.
+    """
+    return min((row[clock] for row in rows if is_there(row.get(clock, math.nan))), default=math.nan)
 
 
 def _values(line: str) -> Values:
@@ -99,9 +109,13 @@ def _values(line: str) -> Values:
     return values
 
 
-def _intervals(rows: list[Values], clock: str) -> list[dict[str, float]]:
-    """Differences of what a socket counts between two prints of it."""
-    zero = rows[0].get(clock, math.nan) if clock == "busy" else min(row["epoch"] for row in rows)
+def _intervals(rows: Sequence[Values], clock: str, zero: float) -> list[dict[str, float]]:
+    """Differences of what a socket counts between two prints of it.
+
+    Args:
+        clock: ``epoch`` (s) or ``busy`` (ms).
+        zero: what the clock showed at 0 s of the intervals, in its unit.
+    """
     unit = 1e-3 if clock == "busy" else 1.0
     intervals: list[dict[str, float]] = []
     for before, row in zip(rows, rows[1:], strict=False):

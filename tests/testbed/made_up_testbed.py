@@ -6,7 +6,7 @@ import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -85,14 +85,18 @@ def json_stream(test: dict[str, Any]) -> str:
     return "".join(json.dumps({"event": name, "data": data}) + "\n" for name, data in events)
 
 
-def ss(flows: Sequence[tuple[str, pd.DataFrame]], stamps: bool = True, more: str = "") -> str:
-    """What ss -tin prints again and again, with a time before each print if there are ``stamps``."""
+def ss(flows: Sequence[tuple[str, pd.DataFrame]], stamps: Literal["before", "behind", ""] = "before", more: str = "") -> str:  # fmt: skip
+    """What ss -tin prints again and again at the times of the first flow, with a time before each print, behind it, or without."""
     lines = []
-    for i in range(min(len(f) for _, f in flows)):
-        if stamps:
-            lines.append(f"{EPOCH_S + flows[0][1]['time_s'][i]:.6f}")
+    for time_s in flows[0][1]["time_s"]:
+        if stamps == "before":
+            lines.append(f"{EPOCH_S + time_s:.6f}")
         lines.append("State Recv-Q Send-Q Local Address:Port Peer Address:Port Process")
         for number, (cca, f) in enumerate(flows):
+            there = np.flatnonzero(np.isclose(f["time_s"], time_s))
+            if not len(there):
+                continue
+            i = there[0]
             now = {name: f[name].iat[i] for name in f}
             lines.append(f"ESTAB 0      2096704      10.0.0.1:{40000 + number}      10.0.1.1:5201")
             lines.append(
@@ -100,6 +104,8 @@ def ss(flows: Sequence[tuple[str, pd.DataFrame]], stamps: bool = True, more: str
                 f"bytes_sent:{now['acked'] * 1.01:.0f} bytes_acked:{now['acked']:.0f} segs_out:1000 {more}send 100Mbps lastsnd:4 "
                 f"busy:{now['time_s'] * 1e3:.0f}ms retrans:0/{now['lost']:.0f} rcv_space:14480 minrtt:{f['rtt_ms'][: i + 1].min():.3f}"
             )
+        if stamps == "behind":
+            lines.append(f"Time: {EPOCH_S + time_s:.6f}")
         lines.append("---")
     return "\n".join(lines)
 

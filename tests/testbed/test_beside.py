@@ -184,17 +184,33 @@ def test_reverse_flows_and_rtts_of_their_own(here):
     assert len(alone.groups) == 2
 
 
-@pytest.mark.parametrize("stamps", [True, False])
+@pytest.mark.parametrize("stamps", ["before", "behind", ""])
 def test_ss_output(here, stamps):
     path = put(
         "ss.txt",
         made.ss([("bbr", made.flow("bbr1", rate_mbit=23.9)), ("cubic", made.flow("cubic", rate_mbit=23.9))], stamps),
     )
     read, _ = read_files([path])
-    assert any("no" in words for words in read[0].not_read) != stamps
+    assert any("no" in words for words in read[0].not_read) == (not stamps)
     estimate = look(path)
     assert [g.cca for g in estimate.groups] == ["bbr1", "cubic"] and estimate.rate_mbit == 50
     assert "the kernel met" in finding(estimate, "RTT") and finding(estimate, "RTT").startswith("40 ms")
+
+
+@pytest.mark.parametrize("stamps", ["before", "behind"])
+def test_sockets_of_a_file_have_one_clock(here, stamps):
+    flows = [("cubic", made.flow("cubic", rate_mbit=20, start_s=start_s, seconds=40 - start_s)) for start_s in (0, 10)]
+    estimate = look(put("ss.txt", made.ss(flows, stamps)))
+    assert [len(g.flows) for g in estimate.groups] == [1, 1]
+    # The first print has no time if times stand behind, so that the first flow begins a print of 0.1 s later.
+    assert [g.start_s for g in estimate.groups] == [0, 10 if stamps == "before" else 9.9]
+
+
+def test_a_socket_that_was_not_busy_at_first(here):
+    """Without times: ss prints ``busy`` from the first data on."""
+    printed = made.ss([("cubic", made.flow("cubic"))], stamps="")
+    estimate = look(put("ss.txt", printed.replace(" busy:100ms", "", 1)))
+    assert estimate.groups[0].cca == "cubic" and estimate.rate_mbit == 50
 
 
 @pytest.mark.parametrize(("gains", "cca"), [("bbr:(bw:95.1Mbps,mrtt:40,pacing_gain:2.77344,cwnd_gain:2) ", "bbr3"), ("bbr:(bw:1.2Gbps,mrtt:40.1,pacing_gain:0.9,cwnd_gain:2,version:3,bw_hi:1Mbps) ", "bbr3"), ("bbr:(bw:9Mbps,mrtt:40.1,pacing_gain:2.88672,cwnd_gain:2.88672) ", "bbr1")])  # fmt: skip
