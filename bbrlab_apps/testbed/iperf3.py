@@ -13,6 +13,7 @@ from bbrlab.base.words import number_of
 from bbrlab_apps.testbed import recording as r
 from bbrlab_apps.testbed.recording import Flow, NotReadError, Recording, is_there, number, words
 
+Rows = dict[int, list[dict[str, float]]]  # of each stream, by its socket
 PARTS = re.compile(r'"(start|intervals|end)"\s*:\s*')
 
 
@@ -104,44 +105,9 @@ def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
     if settings.get("protocol") not in (None, "TCP"):
         raise NotReadError(f"is a test of {words(settings['protocol']) or 'another protocol'}; TCP only is compared")
     mss = number(start.get("tcp_mss", start.get("tcp_mss_default")), 65_535, 64)
-    rows: dict[int, list[dict[str, float]]] = defaultdict(list)
-    senders: dict[int, bool] = {}
-    lost = 0
-    intervals = content.get("intervals")
-    for interval in intervals if isinstance(intervals, list) else []:
-        streams = _dict(interval).get("streams")
-        for stream in streams if isinstance(streams, list) else []:
-            row = _row(_dict(stream), mss)
-            socket = _dict(stream).get("socket")
-            if row is None or isinstance(socket, bool) or not isinstance(socket, int):
-                lost += 1
-                continue
-            rows[socket].append(row)
-            senders[socket] = _dict(stream).get("sender") is not False
+    rows, senders, lost = _rows_of(content, mss)
     if not rows:
         raise NotReadError(_nothing(error, content, end))
-    sends = words(end.get("sender_tcp_congestion"))
-    connected = start.get("connected")
-    peer = _dict(connected[0]).get("remote_host") if isinstance(connected, list) and connected else None
-    by_server = "accepted_connection" in start
-    flows = []
-    for socket, of in sorted(rows.items()):
-        table = r.table_of(of)
-        if len(table):
-            this_end_sends = senders[socket]
-            flows.append(
-                Flow(
-                    f"stream {socket}",
-                    table,
-                    mss if is_there(mss) else None,
-                    sends,
-                    this_end_sends == by_server,
-                    not this_end_sends,
-                    r.ip_version_of(peer),
-                )
-            )
-    if not flows:
-        raise NotReadError("has no interval with a time")
     not_read = [f"{number_of(lost, 'interval')} of streams without times, bytes or a socket"] if lost else []
     if cut:
         not_read.append("its end: the file is cut off")
@@ -155,7 +121,7 @@ def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
     return Recording(
         file,
         "iperf3's JSON",
-        flows,
+        _flows(rows, senders, mss, start, end),
         epoch_s if is_there(epoch_s) else None,
         says=[("its title", words(content.get("title"))), ("its extra_data", words(content.get("extra_data")))],
         identity=words(start.get("cookie")),
@@ -165,11 +131,57 @@ def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
     )
 
 
+def _rows_of(content: dict[str, Any], mss: float) -> tuple[Rows, dict[int, bool], int]:
+    """The intervals of each stream, whether this end sends it, and how many intervals cannot be read.
+
+    Those that iperf3 omitted (``-O``) are no loss: who made the file did not want them.
+
+    Args:
+        mss: of a segment's payload, in bytes; NaN if the file does not say.
+    """
+    rows: Rows = defaultdict(list)
+    senders: dict[int, bool] = {}
+    lost = 0
+    intervals = content.get("intervals")
+    for interval in intervals if isinstance(intervals, list) else []:
+        streams = _dict(interval).get("streams")
+        for stream in map(_dict, streams if isinstance(streams, list) else []):
+            if stream.get("omitted") is True:
+                continue
+            row = _row(stream, mss)
+            socket = stream.get("socket")
+            if row is None or isinstance(socket, bool) or not isinstance(socket, int):
+                lost += 1
+                continue
+            rows[socket].append(row)
+            senders[socket] = stream.get("sender") is not False
+    return rows, senders, lost
+
+
+def _flows(rows: Rows, senders: dict[int, bool], mss: float, start: dict[str, Any], end: dict[str, Any]) -> list[Flow]:
+    """The flows of streams, with what the test's ``start`` and ``end`` say of all of them."""
+    connected = start.get("connected")
+    peer = _dict(connected[0]).get("remote_host") if isinstance(connected, list) and connected else None
+    by_server = "accepted_connection" in start
+    return [
+        Flow(
+            f"stream {socket}",
+            r.table_of(of),
+            mss if is_there(mss) else None,
+            words(end.get("sender_tcp_congestion")),
+            reverse=senders[socket] == by_server,
+            of_receiver=not senders[socket],
+            ip_version=r.ip_version_of(peer),
+        )
+        for socket, of in sorted(rows.items())
+    ]
+
+
 def _row(stream: dict[str, Any], mss: float) -> dict[str, float] | None:
     seconds = number(stream.get("seconds"), r.SECONDS_MAX, 1e-6)
     data = number(stream.get("bytes"), r.BYTES_MAX)
     end = number(stream.get("end"), r.SECONDS_MAX)
-    if not (is_there(seconds) and is_there(data) and is_there(end)) or stream.get("omitted") is True:
+    if not (is_there(seconds) and is_there(data) and is_there(end)):
         return None
     cwnd = number(stream.get("snd_cwnd"), r.BYTES_MAX, 1) / mss
     return {
@@ -188,7 +200,9 @@ def _nothing(error: str, content: dict[str, Any], end: dict[str, Any]) -> str:
         return f"has no interval; iperf3 says: {error}"
     if end.get("streams"):
         return "has totals only, no intervals (iperf3 -i 0); record with -i 0.1, so that there is something over time"
-    return "has no interval that is whole" if content else "is no JSON that can be read"
+    return (
+        "has no interval that is whole, or omitted ones only (iperf3 -O)" if content else "is no JSON that can be read"
+    )
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -289,11 +289,22 @@ def test_a_file_that_is_cut_off_is_read_as_far_as_it_goes(here):
     assert "cut off" in read[0].not_read[0]
 
 
+def test_intervals_that_iperf3_omits_are_no_loss(here):
+    test = made.iperf3([FLOW], "bbr3")
+    for interval in test["intervals"][:20]:
+        interval["streams"][0]["omitted"] = True
+    test["intervals"][30]["streams"][0]["bytes"] = None
+    read, _ = read_files([put("x.json", test)])
+    assert read[0].not_read == ["1 interval of streams without times, bytes or a socket"]
+    assert len(read[0].flows[0].samples) == len(test["intervals"]) - 21
+
+
 TOTALS_ONLY = {"start": {}, "intervals": [], "end": {"streams": [{"sender": {}}]}}
 BAD = {
     "empty.json": ("", "is empty"),
     "text.txt": ("[ ID] Interval           Transfer     Bitrate\n", "iperf3's text"),
     "totals.json": (json.dumps(TOTALS_ONLY), "totals only"),
+    "omitted.json": (json.dumps({"start": {}, "intervals": [{"streams": [{"omitted": True}]}]}), "omitted ones only"),
     "udp.json": (json.dumps({"start": {"test_start": {"protocol": "UDP"}}, "intervals": []}), "is a test of UDP"),
     "refused.json": (json.dumps({"start": {}, "intervals": [], "end": {}, "error": "unable to connect"}), "unable to connect"),
     "other.json": ('{"a": 1}', "is none of"),
