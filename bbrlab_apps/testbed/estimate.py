@@ -302,10 +302,7 @@ def _rate(estimate: Estimate, recordings: Sequence[Recording]) -> tuple[Estimate
     mss = float(np.median([f.mss_bytes or payload for _, f in flows]))
     frame = mss + heads if mss <= 9000 else FRAME_BYTES * mss / payload
     rate = level * frame / mss
-    queue_ms = max(
-        (float((f.samples["rtt_ms"] - estimate.rtt_ms).max()) for _, f in flows if f.samples["rtt_ms"].notna().any()),
-        default=math.nan,
-    )
+    queue_ms = max(_queues_ms(estimate), default=math.nan)
     lost = sum(float(f.samples["retransmits"].sum()) for _, f in flows)
     is_full = bool(queue_ms > max(FULL * estimate.rtt_ms, FULL_MS)) or lost > 0
     how += f", {rate:.4g} with the heads of frames"
@@ -335,6 +332,17 @@ def _rate(estimate: Estimate, recordings: Sequence[Recording]) -> tuple[Estimate
     return replace(estimate, rate_mbit=rate), is_full
 
 
+def _queues_ms(estimate: Estimate) -> list[float]:
+    """The longest queue that each flow met on the way forward, above the base RTT of its path, in ms; none of flows without RTTs."""
+    return [
+        float((flow.samples["rtt_ms"] - (group.rtt_ms if estimate.own_rtts else estimate.rtt_ms)).max())
+        for group in estimate.groups
+        if not group.reverse
+        for flow in group.flows
+        if flow.samples["rtt_ms"].notna().any()
+    ]
+
+
 def _rounded(rate: float) -> float:
     """The rate that somebody may have set, or the rate itself."""
     power = 10.0 ** math.floor(math.log10(rate))
@@ -347,9 +355,7 @@ def _rounded(rate: float) -> float:
 def _buffer_and_loss(estimate: Estimate, is_full: bool) -> Estimate:
     """The queue at its longest, and whether losses are of it."""
     flows = [f for g in estimate.groups if not g.reverse for f in g.flows]
-    queues = [float((f.samples["rtt_ms"] - base).max()) for g in estimate.groups if not g.reverse for f in g.flows
-              for base in [g.rtt_ms if estimate.own_rtts else estimate.rtt_ms] if f.samples["rtt_ms"].notna().any()]  # fmt: skip
-    longest_ms = max(queues, default=math.nan)
+    longest_ms = max(_queues_ms(estimate), default=math.nan)
     counted = [f for f in flows if f.samples["retransmits"].notna().any()]
     packets = sum(
         float((f.samples["goodput_mbit"] * f.samples["seconds"]).sum()) * 1e6 / 8 / (f.mss_bytes or PAYLOAD_BYTES)

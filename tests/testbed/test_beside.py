@@ -262,6 +262,16 @@ def test_a_link_that_was_not_full(here):
     assert estimate.rate_mbit == pytest.approx(20 * 1514 / 1448, rel=1e-3), "not rounded to what somebody may have set"
 
 
+def test_rtts_of_their_own_are_no_queue(here):
+    files = []
+    for rtt_ms in (20, 100):
+        test = made.iperf3([made.flow("cubic", rate_mbit=4.9).assign(rtt_ms=rtt_ms, lost=0)], "cubic")
+        files.append(put(f"{rtt_ms}.json", {**test, "title": "50mbit"}))
+    estimate = look(*files)
+    assert estimate.own_rtts and "at least that" in finding(estimate, "rate")
+    assert not estimate.contradictions, "the link may have 50 Mbit/s"
+
+
 def test_loss_without_a_queue_is_taken_for_random(here):
     flow = made.flow("cubic", queue_ms=0)
     flow["lost"] = range(0, 5 * len(flow), 5)
