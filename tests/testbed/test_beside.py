@@ -303,10 +303,12 @@ def test_intervals_that_iperf3_omits_are_no_loss(here):
     test = made.iperf3([FLOW], "bbr3")
     for interval in test["intervals"][:20]:
         interval["streams"][0]["omitted"] = True
+    test["start"]["test_start"]["omit"] = 2
     test["intervals"][30]["streams"][0]["bytes"] = None
     read, _ = read_files([put("x.json", test)])
     assert read[0].not_read == ["1 interval of streams without times, bytes or a socket"]
     assert len(read[0].flows[0].samples) == len(test["intervals"]) - 21
+    assert read[0].epoch_s == made.EPOCH_S + 2, "the times of the others begin behind the omitted ones"
 
 
 TOTALS_ONLY = {"start": {}, "intervals": [], "end": {"streams": [{"sender": {}}]}}
