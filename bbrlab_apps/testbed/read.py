@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from bbrlab_apps.testbed.recording import NotReadError, Recording
 FILES_MAX = 32
 BYTES_MAX = 64_000_000  # of a file, unpacked
 FLOWS_MAX = 1000  # of all files, as of a scenario
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # what such a text begins with, as PowerShell's > writes it
 READERS: tuple[Any, ...] = (flent, ss, iperf3)
 KINDS = "iperf3's JSON (iperf3 -J -i 0.1, or --json-stream), what ss -tin printed again and again, or flent's .flent.gz"
 
@@ -74,6 +76,6 @@ def _text(path: Path) -> str:
     if len(content) > BYTES_MAX:
         raise NotReadError(f"has more than {BYTES_MAX // 1_000_000} MB; give a part of it")
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
     except UnicodeDecodeError:
-        raise NotReadError("is no text") from None
+        raise NotReadError("is no text in UTF-8 or UTF-16") from None

@@ -119,6 +119,16 @@ def test_every_form_of_a_file_reads_the_same(here):
     assert len(read_files([several])[0]) == 2, "a server that goes on writes test after test"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+def test_texts_as_windows_writes_them(here, encoding):
+    """PowerShell's > writes UTF-16, and editors put a mark before UTF-8."""
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    path = here / "x.json"
+    path.write_bytes((mark + json.dumps(made.iperf3([FLOW], "bbr"))).encode(encoding))
+    read, problems = read_files([path])
+    assert not problems and len(read[0].flows) == 1
+
+
 def test_parallel_streams_are_one_group_and_late_ones_another(here):
     first = put("a.json", made.iperf3([made.flow("cubic", rate_mbit=9)] * 4, "cubic"))
     late = put("b.json", made.iperf3([made.flow("bbr1", rate_mbit=9, start_s=10, seconds=30)], "bbr"))
