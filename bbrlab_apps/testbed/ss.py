@@ -14,9 +14,10 @@ from bbrlab_apps.testbed.recording import Flow, NotReadError, Recording, is_ther
 
 SOCKET = re.compile(r"^(?:[\w.:\[\]-]+\s+)*?\d+\s+\d+\s+(?P<from>\S+:\S+)\s+(?P<to>\S+:\d+)(?:\s|$)")
 STATE = re.compile(r"(?P<cca>[a-z][a-z0-9_]*) wscale:|(?:^|\s)(?P<bare>[a-z][a-z0-9_]*) rto:")
-TIMES = re.compile(r"^(?:Time:\s*|#\s*)?(?P<epoch>\d{9,11}(?:\.\d+)?)(?=\s|$)")
+TIMES = re.compile(r"^(?:Time:\s*|#\s*)?(?P<epoch>(?P<whole>\d{9,20})(?:\.\d+)?)(?=\s|$)")
 VALUE = re.compile(r"(?<![\w.])(?P<key>rtt|mss|cwnd|bytes_acked|bytes_retrans|bytes_sent|data_segs_out|retrans|minrtt|busy):(?P<value>[0-9./]+)")  # fmt: skip
 BBR = re.compile(r"\bbbr:\((?P<fields>[^()]*)\)")
+SECONDS_DIGITS = 11  # of a time in s, at most; one in ms has three more, and so on
 ACKED_MIN = 100_000  # bytes of a socket that carries data; less is a control connection
 Values = dict[str, float]
 
@@ -36,7 +37,7 @@ def read(file: Path, text: str) -> list[Recording]:
         if stamp := TIMES.match(
             line
         ):  # flent's script prints the time behind what it is of, others before: a constant shift
-            epoch, line = float(stamp["epoch"]), line[stamp.end() :].strip()
+            epoch, line = _seconds(stamp), line[stamp.end() :].strip()
         if head := SOCKET.match(line):
             place = (head["from"], head["to"])
         if place is None or " rtt:" not in f" {line}":
@@ -68,8 +69,16 @@ def read(file: Path, text: str) -> list[Recording]:
         )
     not_read = [f"{number_of(short, 'socket')} with less than {ACKED_MIN // 1000} kB or three lines"] if short else []
     if clock == "busy":
-        not_read.append("the times of the lines: there are none, so that each socket's clock is its own 'busy'")
+        not_read.append(
+            "the times of the prints: fewer than three can be read, so that each socket's clock is its own 'busy'; record date +%s.%N before each ss"
+        )
     return [Recording(file, "ss output", flows, begin_s if is_there(begin_s) else None, not_read=not_read)]
+
+
+def _seconds(stamp: re.Match[str]) -> float:
+    """A time in s, whether it is written in s, ms, us or ns since 1970, which its digits tell."""
+    thousands = max(0, math.ceil((len(stamp["whole"]) - SECONDS_DIGITS) / 3))
+    return float(stamp["epoch"]) / 1e3**thousands
 
 
 def _clock(of: Mapping[tuple[str, str], list[Values]]) -> str:

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -201,10 +202,27 @@ def test_ss_output(here, stamps):
         made.ss([("bbr", made.flow("bbr1", rate_mbit=23.9)), ("cubic", made.flow("cubic", rate_mbit=23.9))], stamps),
     )
     read, _ = read_files([path])
-    assert any("no" in words for words in read[0].not_read) == (not stamps)
+    assert any("fewer than three" in words for words in read[0].not_read) == (not stamps)
     estimate = look(path)
     assert [g.cca for g in estimate.groups] == ["bbr1", "cubic"] and estimate.rate_mbit == 50
     assert "the kernel met" in finding(estimate, "RTT") and finding(estimate, "RTT").startswith("40 ms")
+
+
+@pytest.mark.parametrize("digits", [0, 3, 6, 9])
+def test_times_are_in_seconds_or_parts_of_them(here, digits):
+    """What date prints as +%s.%N, +%s%3N, +%s%6N and +%s%N."""
+    printed = made.ss([("cubic", made.flow("cubic"))])
+    if digits:
+        printed = re.sub(r"(?m)^(\d{10})\.(\d{6})$", lambda m: m[1] + m[2].ljust(9, "0")[:digits], printed)
+    read, _ = read_files([put("ss.txt", printed)])
+    assert not read[0].not_read and read[0].epoch_s == pytest.approx(made.EPOCH_S + 0.1, abs=1e-3)
+    assert read[0].flows[0].end_s == pytest.approx(39.9, abs=1e-3)
+
+
+def test_times_that_cannot_be_read_are_told(here):
+    printed = re.sub(r"(?m)^\d{10}\.\d{6}$", "Mon Nov 30 00:26:38 UTC 2026", made.ss([("cubic", made.flow("cubic"))]))
+    read, _ = read_files([put("ss.txt", printed)])
+    assert "can be read" in read[0].not_read[0] and "record date +%s.%N" in read[0].not_read[0]
 
 
 @pytest.mark.parametrize("stamps", ["before", "behind"])
