@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bbrlab_apps.testbed.recording import Recording
 
 FORMATS = ("png", "svg")
+SEEDS = 3
 
 
 @app.command()
@@ -27,7 +28,7 @@ def beside(
     recordings: Annotated[list[Path], typer.Argument(metavar="FILE...", help="iperf3's JSON (-J, --json-stream), output of ss -tin, flent's data files; several of one test.", show_default=False)],
     set_: Overrides = None,
     run: Annotated[bool, typer.Option("--run/--no-run", help="Run the scenario; or only write it.")] = True,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs with other seeds, drawn as a band.")] = 3,
+    seeds: Annotated[int | None, typer.Option(min=1, help=f"Runs with other seeds, drawn as a band; default: {SEEDS}.", show_default=False)] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the runs and the picture; the scenario is OUT.yaml beside it. Default: the first file's name, here.", show_default=False)] = None,
     cores: Annotated[int | None, at_once("Runs at once")] = None,
     kernel: KernelName = None,
@@ -41,6 +42,8 @@ def beside(
     from bbrlab_apps.testbed.estimate import estimate_from
     from bbrlab_apps.testbed.read import read_files
 
+    if not run:
+        _check_no_run({"--seeds": seeds, "--cores": cores, "--kernel": kernel})
     overrides = settings_of(set_)
     read, problems = read_files(recordings)
     _show_read(read, problems)
@@ -65,7 +68,16 @@ def beside(
     typer.echo("")
     _say(f"scenario: {scenario}")
     if run:
-        _run(estimate, scenario, folder, overrides, seeds, cores or all_cores(), kernel)
+        _run(estimate, scenario, folder, overrides, seeds or SEEDS, cores or all_cores(), kernel)
+
+
+def _check_no_run(given: dict[str, Any]) -> None:
+    """That no option of runs is given where none is made."""
+    for option, value in given.items():
+        if value is not None:
+            raise UserError(
+                f"{option} {value}: has no effect with --no-run; leave it out, or give it to bbrlab sweep with the scenario that is written"
+            )
 
 
 def _algorithms(overrides: dict[str, Any]) -> dict[str, str]:

@@ -517,6 +517,15 @@ def test_what_a_run_would_have_is_refused_without_one(here, path):
     assert isinstance(done.exception, UserError) and "has no effect with --no-run" in str(done.exception)
 
 
+@pytest.mark.parametrize(("option", "value"), [("--seeds", "3"), ("--cores", "2"), ("--kernel", "nope")])
+def test_options_of_runs_are_refused_without_one(here, option, value):
+    done = beside(put("x.json", made.iperf3([FLOW], "bbr3")), "--no-run", option, value)
+    assert isinstance(done.exception, UserError) and f"{option} {value}: has no effect with --no-run" in str(
+        done.exception
+    )
+    assert not Path("x.yaml").exists()
+
+
 def test_an_algorithm_is_set_for_any_group(here):
     one, two = (put(f"{cca}.json", made.iperf3([made.flow(cca, rate_mbit=20)], cca)) for cca in ("cubic", "reno"))
     done = beside(one, two, "--no-run", "--set", "flows.1.cca=bbr3")
