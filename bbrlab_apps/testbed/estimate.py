@@ -102,7 +102,10 @@ def estimate_from(recordings: Sequence[Recording], ccas: Mapping[str, str] | Non
     """
     estimate = Estimate([], math.nan, False, math.nan, math.nan, 0.0, IP_VERSION, math.nan, (math.nan, math.nan))
     groups = _groups(recordings, estimate)
-    groups = [_with_algorithm(g, i, estimate, (ccas or {}).get(f"flows.{i}", "")) for i, g in enumerate(groups)]
+    chosen = [(ccas or {}).get(f"flows.{i}", "") for i in range(len(groups))]
+    groups = [_with_algorithm(g, i, estimate, chosen[i]) for i, g in enumerate(groups)]
+    named_in_vain = _named_in_vain(recordings, groups, chosen)
+    groups = [replace(g, cca=cca or g.cca) for g, cca in zip(groups, chosen, strict=True)]
     end_s = max(at + flow.end_s for at, flow in _on_one_clock(recordings))
     groups = [replace(g, stop_s=g.stop_s if g.stop_s and g.stop_s < 0.98 * end_s else None) for g in groups]
     begin_s = max((g.start_s for g in groups if g.start_s < end_s / 2), default=0.0)
@@ -110,7 +113,7 @@ def estimate_from(recordings: Sequence[Recording], ccas: Mapping[str, str] | Non
     estimate = replace(estimate, groups=groups, duration_s=math.ceil(end_s), window_s=window_s)
     if window_s[1] - window_s[0] < 1:
         raise UserError(f"the files are of {end_s:.3g} s: at least 2 s are needed to say anything")
-    estimate.contradictions.extend(_named_in_vain(recordings, groups))
+    estimate.contradictions.extend(named_in_vain)
     estimate = _rtt(estimate, recordings)
     estimate = _on_the_labs_clock(estimate)
     estimate = _ip_version(estimate)
@@ -397,7 +400,11 @@ def _buffer_and_loss(estimate: Estimate, is_full: bool) -> Estimate:
 
 
 def _with_algorithm(group: Group, number: int, estimate: Estimate, chosen: str) -> Group:
-    """The group with its algorithm: what its samples show, else what the file says, else Linux's default."""
+    """The group with the algorithm that it looks like: what its samples show, else what the file says, else Linux's default.
+
+    Args:
+        chosen: what the user says instead, for the words; empty if nothing.
+    """
     candidates, evidence = _shown([fingerprint_of(flow) for flow in group.flows])
     stated = group.flows[0].cca
     called = CALLED.get(stated)
@@ -433,13 +440,20 @@ def _with_algorithm(group: Group, number: int, estimate: Estimate, chosen: str) 
     times = f"from {group.start_s:g} s" if group.start_s else ""
     estimate.findings.append(Finding(name, " ".join(filter(None, [count, label_of_cca(chosen or cca), times])),
                                   f"{group.recording.file.name}: " + ("set by you; " if chosen else "") + evidence))  # fmt: skip
-    return replace(group, cca=chosen or cca)
+    return replace(group, cca=cca)
 
 
-def _named_in_vain(recordings: Sequence[Recording], groups: Sequence[Group]) -> list[str]:
-    """Algorithms that names speak of and no flow of any file looks like."""
-    there = {group.cca for group in groups}
-    named = {cca: (one.file, words) for one in recordings for cca, words in stated_in(one).ccas.items()}
+def _named_in_vain(recordings: Sequence[Recording], groups: Sequence[Group], chosen: Sequence[str]) -> list[str]:
+    """Algorithms that names speak of and no flow of any file looks like.
+
+    Args:
+        groups: each with the algorithm that it looks like.
+        chosen: what the user says that each is, who knows better than the names of its file; empty if nothing.
+    """
+    there = {group.cca for group in groups} | set(chosen)
+    told = [group.recording for group, cca in zip(groups, chosen, strict=True) if cca]
+    guessed = [one for one in recordings if not any(one is other for other in told)]
+    named = {cca: (one.file, words) for one in guessed for cca, words in stated_in(one).ccas.items()}
     return [
         f"{file}: {words}, and no flow looks like {label_of_cca(cca)}"
         for cca, (file, words) in named.items()

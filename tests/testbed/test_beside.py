@@ -526,6 +526,16 @@ def test_options_of_runs_are_refused_without_one(here, option, value):
     assert not Path("x.yaml").exists()
 
 
+def test_names_are_compared_with_what_flows_look_like_not_with_what_is_set(here):
+    path = put("cubic.json", made.iperf3([made.flow("cubic")], "cubic"))
+    assert not look(path, ccas={"flows.0": "bbr3"}).contradictions
+    other = put("reno.json", made.iperf3([made.flow("cubic", rate_mbit=20)]))
+    assert "says reno, and no flow looks like Reno" in look(other).contradictions[0]
+    assert not look(other, ccas={"flows.0": "bbr3"}).contradictions, "who sets it knows better than the name"
+    both = look(path, other, ccas={"flows.0": "bbr3"})
+    assert [words.split(":")[0] for words in both.contradictions] == ["reno.json"]
+
+
 def test_an_algorithm_is_set_for_any_group(here):
     one, two = (put(f"{cca}.json", made.iperf3([made.flow(cca, rate_mbit=20)], cca)) for cca in ("cubic", "reno"))
     done = beside(one, two, "--no-run", "--set", "flows.1.cca=bbr3")
