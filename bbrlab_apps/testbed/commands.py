@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,12 +16,13 @@ from bbrlab.base.words import number_of, shown
 from bbrlab.cli.app import KernelName, Overrides, all_cores, app, at_once, settings_of
 
 if TYPE_CHECKING:
+    from bbrlab_apps.study.plan import Study
     from bbrlab_apps.testbed.draw import Row
     from bbrlab_apps.testbed.estimate import Estimate
     from bbrlab_apps.testbed.recording import Recording
 
 FORMATS = ("png", "svg")
-SEEDS = 3
+SEEDS = 3  # of the runs that are drawn, if no number is given
 
 
 @app.command()
@@ -37,7 +39,6 @@ def beside(
 
     It says by what it knows RTT, rate, buffer, loss and algorithms, where the files contradict what they or their names say, and what is assumed.
     """
-    from bbrlab.base import files
     from bbrlab_apps.testbed.as_scenario import name_of, text_of
     from bbrlab_apps.testbed.estimate import estimate_from
     from bbrlab_apps.testbed.read import read_files
@@ -45,9 +46,10 @@ def beside(
     if not run:
         _check_no_run({"--seeds": seeds, "--cores": cores, "--kernel": kernel})
     overrides = settings_of(set_)
+    ccas = _algorithms(overrides)
     read, problems = read_files(recordings)
     _show_read(read, problems)
-    estimate = estimate_from(read, _algorithms(overrides))
+    estimate = estimate_from(read, ccas)
     _show_estimate(estimate)
     folder = out or Path(name_of(recordings[0]))
     if folder.name in ("", ".."):
@@ -64,11 +66,27 @@ def beside(
         raise UserError(
             f"{scenario}: is there, and is another one; move it, choose another folder with --out, or run it as it is: bbrlab sweep {scenario}"
         )
-    files.write_if_changed(scenario, text)
+    with _written(scenario, text):
+        study = _study(estimate, scenario, folder, overrides, seeds or SEEDS, kernel) if run else None
     typer.echo("")
     _say(f"scenario: {scenario}")
-    if run:
-        _run(estimate, scenario, folder, overrides, seeds or SEEDS, cores or all_cores(), kernel)
+    if study:
+        _run(estimate, study, kernel, cores or all_cores())
+
+
+@contextmanager
+def _written(scenario: Path, text: str) -> Iterator[None]:
+    """The scenario's file, which is gone again if what is to be done with it is refused, such as a run with an option that is wrong."""
+    from bbrlab.base import files
+
+    was_there = scenario.is_file()
+    files.write_if_changed(scenario, text)
+    try:
+        yield
+    except UserError:
+        if not was_there:
+            scenario.unlink()
+        raise
 
 
 def _check_no_run(given: dict[str, Any]) -> None:
@@ -81,12 +99,22 @@ def _check_no_run(given: dict[str, Any]) -> None:
 
 
 def _algorithms(overrides: dict[str, Any]) -> dict[str, str]:
-    """What ``--set flows.N.cca=`` says, by the group's name flows.N."""
-    return {
-        path.removesuffix(".cca"): cca
-        for path, cca in overrides.items()
-        if re.fullmatch(r"flows\.\d+\.cca", path) and isinstance(cca, str)
-    }
+    """What ``--set flows.N.cca=`` says, by the group's name flows.N. UserError for an algorithm that the lab lacks."""
+    from pydantic import ValidationError
+
+    from bbrlab.scenario.messages import explain_error
+    from bbrlab.scenario.schema import Flow
+
+    chosen = {}
+    for path, cca in overrides.items():
+        if not (re.fullmatch(r"flows\.\d+\.cca", path) and isinstance(cca, str)):
+            continue
+        try:
+            Flow(cca=cca)
+        except ValidationError as error:
+            raise UserError(explain_error(f"--set {path}={cca}", error.errors()[0], {})) from None
+        chosen[path.removesuffix(".cca")] = cca
+    return chosen
 
 
 def _check_used(overrides: dict[str, Any], estimate: Estimate) -> None:
@@ -131,40 +159,42 @@ def _show_estimate(estimate: Estimate) -> None:
         _say(f"assumed: {words}")
 
 
-def _run(
-    estimate: Estimate,
-    scenario: Path,
-    folder: Path,
-    overrides: dict[str, Any],
-    seeds: int,
-    cores: int,
-    kernel: str | None,
-) -> None:
-    from dataclasses import replace
-
-    from bbrlab.results.run_folder import RunFolder
-    from bbrlab_apps.study.commands.sweep import make_runs
+def _study(
+    estimate: Estimate, scenario: Path, folder: Path, overrides: dict[str, Any], seeds: int, kernel: str | None
+) -> Study:
+    """What is to be run. UserError if it cannot be: for an override, a folder or a kernel."""
     from bbrlab_apps.study.plan import plan_study
-    from bbrlab_apps.study.plot import save
-    from bbrlab_apps.study.sources import RunSource
-    from bbrlab_apps.testbed.draw import draw, numbers
+    from bbrlab_apps.study.run import kernel_of
 
     study = plan_study(scenario, folder, overrides, seeds)
     if len(study.figure.points) > 1 or len(study.figure.scenario.flows) != len(estimate.groups):
         raise UserError(
             "--set: a testbed is put beside one point with the same groups of flows; sweep the scenario with bbrlab sweep"
         )
+    kernel_of(study, kernel, (), lambda text: typer.echo(f"kernel: {text}"))
+    return study
+
+
+def _run(estimate: Estimate, study: Study, kernel: str | None, cores: int) -> None:
+    from dataclasses import replace
+
+    from bbrlab.results.run_folder import RunFolder
+    from bbrlab_apps.study.commands.sweep import make_runs
+    from bbrlab_apps.study.plot import save
+    from bbrlab_apps.study.sources import RunSource
+    from bbrlab_apps.testbed.draw import draw, numbers
+
     make_runs(study, kernel, (), cores)
     ran = study.figure.points[0].scenario
     estimate = replace(estimate, duration_s=ran.duration_s, window_s=(ran.window_s[0], ran.window_s[1]),
                     groups=[replace(g, cca=flow.cca) for g, flow in zip(estimate.groups, ran.flows, strict=True)])  # fmt: skip
     runs = [RunSource(f"seed {one.seed}", RunFolder(one.folder)) for one in study.runs]
     _show_numbers(numbers(estimate, runs))
-    pictures = [folder / f"{study.name}.{kind}" for kind in FORMATS]
+    pictures = [study.folder / f"{study.name}.{kind}" for kind in FORMATS]
     save(draw(estimate, runs), *pictures)
     failed = [one.name for one in runs if not one.summary["ok"]]
     if failed:
-        typer.echo(f"bbrlab: self-checks failed in {', '.join(failed)}: {folder}", err=True)
+        typer.echo(f"bbrlab: self-checks failed in {', '.join(failed)}: {study.folder}", err=True)
     typer.echo(f"\npicture: {'  '.join(str(picture) for picture in pictures)}")
 
 

@@ -526,6 +526,22 @@ def test_options_of_runs_are_refused_without_one(here, option, value):
     assert not Path("x.yaml").exists()
 
 
+def test_a_wrong_algorithm_is_the_options_fault(here):
+    done = beside(put("x.json", made.iperf3([FLOW], "bbr3")), "--no-run", "--set", "flows.0.cca=nope")
+    assert str(done.exception).startswith("--set flows.0.cca=nope: cca: there is no algorithm 'nope'")
+    assert "contradiction" not in done.output and not Path("x.yaml").exists()
+
+
+@pytest.mark.parametrize("option", [("--set", "network.nope=20"), ("--set", "sweep={network.rtt_ms: [10, 20]}"), ("--kernel", "nope")])  # fmt: skip
+def test_a_wrong_option_leaves_no_scenario(here, option):
+    path = put("x.json", made.iperf3([FLOW], "bbr3"))
+    done = beside(path, *option)
+    assert isinstance(done.exception, UserError) and not Path("x.yaml").exists()
+    assert "scenario:" not in done.output
+    assert beside(path, "--no-run").exit_code == 0
+    assert isinstance(beside(path, *option).exception, UserError) and Path("x.yaml").exists()
+
+
 def test_names_are_compared_with_what_flows_look_like_not_with_what_is_set(here):
     path = put("cubic.json", made.iperf3([made.flow("cubic")], "cubic"))
     assert not look(path, ccas={"flows.0": "bbr3"}).contradictions
