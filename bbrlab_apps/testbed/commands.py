@@ -133,9 +133,10 @@ def _say(words: str) -> None:
 
 def _show_read(read: Sequence[Recording], problems: Sequence[str]) -> None:
     for one in read:
-        length_s = max(flow.end_s for flow in one.flows) - min(flow.start_s for flow in one.flows)
         system = f", {' '.join(one.system.split()[:3])}" if one.system else ""
-        _say(f"read: {one.file}: {one.kind}, {number_of(len(one.flows), 'flow')}, {length_s:.4g} s{system}")
+        _say(
+            f"read: {one.file}: {one.kind}, {number_of(len(one.flows), 'flow')}, {one.end_s - one.start_s:.4g} s{system}"
+        )
         for words in one.not_read:
             _say(f"not read: {one.file}: {words}")
     for words in problems:

@@ -101,6 +101,7 @@ def estimate_from(recordings: Sequence[Recording], ccas: Mapping[str, str] | Non
         ccas: algorithms of groups in place of what they look like, by the groups' names (``flows.1``).
     """
     estimate = Estimate([], math.nan, False, math.nan, math.nan, 0.0, IP_VERSION, math.nan, (math.nan, math.nan))
+    _check_one_test(recordings)
     groups = _groups(recordings, estimate)
     chosen = [(ccas or {}).get(f"flows.{i}", "") for i in range(len(groups))]
     groups = [_with_algorithm(g, i, estimate, chosen[i]) for i, g in enumerate(groups)]
@@ -131,12 +132,32 @@ def estimate_from(recordings: Sequence[Recording], ccas: Mapping[str, str] | Non
 
 def _on_one_clock(recordings: Sequence[Recording]) -> list[tuple[float, Flow]]:
     """Each flow, and when its file's clock was 0 on that of all files."""
-    stamps = [one.epoch_s for one in recordings]
-    if len(recordings) == 1 or any(stamp is None for stamp in stamps):
-        first = {id(one): min(f.start_s for f in one.flows) for one in recordings}
-        return [(-first[id(one)], flow) for one in recordings for flow in one.flows]
-    begin = min(one.epoch_s + flow.start_s for one in recordings for flow in one.flows if one.epoch_s is not None)
-    return [((one.epoch_s or 0.0) - begin, flow) for one in recordings for flow in one.flows]
+    zeros = zip(recordings, _zeros_s(recordings), strict=True)
+    return [(at, flow) for one, at in zeros for flow in one.flows]
+
+
+def _zeros_s(recordings: Sequence[Recording]) -> list[float]:
+    """When each file's clock was 0, on that of all files, which begins with the first data."""
+    stamps = [one.epoch_s for one in recordings if one.epoch_s is not None]
+    if len(recordings) == 1 or len(stamps) < len(recordings):
+        return [-one.start_s for one in recordings]
+    begin = min(stamp + one.start_s for stamp, one in zip(stamps, recordings, strict=True))
+    return [stamp - begin for stamp in stamps]
+
+
+def _check_one_test(recordings: Sequence[Recording]) -> None:
+    """UserError if a file begins when all before it have ended."""
+    spans = [
+        (at + one.start_s, at + one.end_s, one.file) for one, at in zip(recordings, _zeros_s(recordings), strict=True)
+    ]
+    spans.sort()
+    for i, (start_s, _, file) in enumerate(spans[1:], 1):
+        _, end_s, last = max(spans[:i], key=lambda span: span[1])
+        if start_s > end_s - TOGETHER_S:
+            when = f"{start_s - end_s:.0f} s after" if start_s - end_s >= TOGETHER_S else "when"
+            if file == last:
+                raise UserError(f"{file}: a test in it begins {when} the one before ends: keep one of them in the file")
+            raise UserError(f"{file} begins {when} {last} ends: they are not of one test; give them one by one")
 
 
 def _groups(recordings: Sequence[Recording], estimate: Estimate) -> list[Group]:
@@ -144,8 +165,6 @@ def _groups(recordings: Sequence[Recording], estimate: Estimate) -> list[Group]:
     if len(recordings) > 1 and any(one.epoch_s is None for one in recordings):
         estimate.assumed.append("all files begin together: not each says when it began")
     clock = _on_one_clock(recordings)
-    if clock and max(at + f.start_s for at, f in clock) > 86_000:
-        raise UserError("the files are not of one test: they begin more than a day apart")
     of = [one for one in recordings for _ in one.flows]
     reverse_all = all(flow.reverse for _, flow in clock)
     for one, (at, flow) in zip(of, clock, strict=True):

@@ -72,6 +72,16 @@ class Recording:
     system: str = ""  # of the machine that made it, in words; empty if the file does not say
     asked_mbit: float | None = None  # the rate that the sender was told to keep to; None if to none
 
+    @property
+    def start_s(self) -> float:
+        """When its first flow began, on its clock."""
+        return min(flow.start_s for flow in self.flows)
+
+    @property
+    def end_s(self) -> float:
+        """When its last flow ended."""
+        return max(flow.end_s for flow in self.flows)
+
 
 def number(value: Any, most: float, least: float = 0.0) -> float:
     """A number of a file, or NaN for what is none or cannot be one."""

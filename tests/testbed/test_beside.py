@@ -156,6 +156,26 @@ def test_data_of_a_late_flow_begin_when_they_did(here):
     )
 
 
+@pytest.mark.parametrize(("after_s", "when"), [(5000, "4960 s after"), (70, "30 s after"), (40, "when"), (1e6, "999960 s after"), (30, "")])  # fmt: skip
+def test_files_one_after_another_are_not_of_one_test(here, after_s, when):
+    first = put("a.json", made.iperf3([made.flow("cubic")], "cubic"))
+    later = put("b.json", made.iperf3([made.flow("bbr1", start_s=after_s)], "bbr"))
+    if not when:
+        assert [g.start_s for g in look(later, first).groups] == [30, 0]
+        return
+    with pytest.raises(UserError, match=f"b.json begins {when} a.json ends: .* one by one"):
+        look(later, first)
+    long = put("c.json", made.iperf3([made.flow("cubic", seconds=60)], "cubic"))
+    if after_s == 40:
+        assert len(look(first, later, long).groups) == 3, "the third file lasts from the one to the other"
+
+
+def test_a_servers_tests_are_not_one(here):
+    tests = [made.iperf3([made.flow("cubic", start_s=start_s)], "cubic") for start_s in (0, 100)]
+    with pytest.raises(UserError, match="s.json: a test in it begins 60 s after the one before ends"):
+        look(put("s.json", "\n".join(map(json.dumps, tests))))
+
+
 def test_a_run_is_drawn_from_its_first_data(here):
     estimate = look(put("x.json", made.iperf3([FLOW], "bbr3")))
     folder = made_up_run(base_point(load_scenario(put("s.yaml", text_of(estimate, "s")))), 1, here / "run")
