@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -46,6 +47,7 @@ BINS = 40  # of a rate over time
 STEADY = 0.8  # of the best quarter's rate, which a link has in each quarter that is full all the time
 WINDOW = 0.2  # of the time in which all flows are there, before the metrics begin
 TOGETHER_S = 1.0  # flows that begin closer than that begin together: iperf3 tells whole seconds
+SAME_DATA = 0.02  # by how much what two tools count of one flow differs, at most
 FULL = 0.05  # of the base RTT that a queue adds at least, where the link was full
 FULL_MS = 1.0
 
@@ -120,6 +122,7 @@ def estimate_from(recordings: Sequence[Recording], ccas: Mapping[str, str] | Non
     estimate = _ip_version(estimate)
     estimate, is_full = _rate(estimate, recordings)
     estimate = _buffer_and_loss(estimate, is_full)
+    estimate.assumed.extend(_perhaps_twice(recordings))
     if not any(flow.of_receiver for g in groups for flow in g.flows):
         estimate.assumed.append(
             "goodput is what the sender's side says, which is ahead of the receiver by what is under way"
@@ -158,6 +161,22 @@ def _check_one_test(recordings: Sequence[Recording]) -> None:
             if file == last:
                 raise UserError(f"{file}: a test in it begins {when} the one before ends: keep one of them in the file")
             raise UserError(f"{file} begins {when} {last} ends: they are not of one test; give them one by one")
+
+
+def _perhaps_twice(recordings: Sequence[Recording]) -> list[str]:
+    """Files of two tools that may be of one test: they got the same, and one of them does not say between which ends."""
+    return [
+        f"{one.file} and {two.file} are of different flows, though they got the same; if they are of one test, leave one of them out"
+        for one, two in combinations(recordings, 2)
+        if one.kind != two.kind
+        and not all(flow.ends for flow in (*one.flows, *two.flows))
+        and math.isclose(_mbits(one), _mbits(two), rel_tol=SAME_DATA)
+    ]
+
+
+def _mbits(recording: Recording) -> float:
+    """What all flows of a file got, in Mbit."""
+    return sum(float((flow.samples["goodput_mbit"] * flow.samples["seconds"]).sum()) for flow in recording.flows)
 
 
 def _groups(recordings: Sequence[Recording], estimate: Estimate) -> list[Group]:
@@ -211,7 +230,7 @@ def _rtt(estimate: Estimate, recordings: Sequence[Recording]) -> Estimate:
     pings = [ping for one in recordings for ping in one.ping_ms]
     measured = [g.rtt_ms for g in estimate.groups if is_there(g.rtt_ms)]
     if not measured and not pings:
-        raise UserError("no file has an RTT: record with iperf3 -J of the sender, or with ss -tin beside it")
+        raise UserError("no file has an RTT: record at the sender, with iperf3 -J or ss -tin")
     smallest = min([*measured, *pings])
     kernels = any(has_kernels_minimum(f) for g in estimate.groups for f in g.flows)
     if pings and smallest == min(pings):

@@ -164,7 +164,9 @@ def _rows_of(content: dict[str, Any], mss: float) -> tuple[Rows, dict[int, bool]
 def _flows(rows: Rows, senders: dict[int, bool], mss: float, start: dict[str, Any], end: dict[str, Any]) -> list[Flow]:
     """The flows of streams, with what the test's ``start`` and ``end`` say of all of them."""
     connected = start.get("connected")
-    peer = _dict(connected[0]).get("remote_host") if isinstance(connected, list) and connected else None
+    sockets = [_dict(one) for one in connected] if isinstance(connected, list) else []
+    peer = sockets[0].get("remote_host") if sockets else None
+    ends = {str(one.get("socket")): _ends(one) for one in sockets}
     by_server = "accepted_connection" in start
     return [
         Flow(
@@ -175,9 +177,15 @@ def _flows(rows: Rows, senders: dict[int, bool], mss: float, start: dict[str, An
             reverse=senders[socket] == by_server,
             of_receiver=not senders[socket],
             ip_version=r.ip_version_of(peer),
+            ends=ends.get(str(socket), frozenset()),
         )
         for socket, of in sorted(rows.items())
     ]
+
+
+def _ends(connected: dict[str, Any]) -> r.Ends:
+    """The ends of a stream, as iperf3 has them."""
+    return r.ends_of(*((connected.get(f"{side}_host"), connected.get(f"{side}_port")) for side in ("local", "remote")))
 
 
 def _row(stream: dict[str, Any], mss: float) -> dict[str, float] | None:

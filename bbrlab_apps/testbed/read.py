@@ -6,19 +6,22 @@ import codecs
 import gzip
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab_apps.testbed import flent, iperf3, ss
-from bbrlab_apps.testbed.recording import NotReadError, Recording
+from bbrlab_apps.testbed.recording import Ends, Flow, NotReadError, Recording
 
 FILES_MAX = 32
 BYTES_MAX = 64_000_000  # of a file, unpacked
 FLOWS_MAX = 1000  # of all files, as of a scenario
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # what such a text begins with, as PowerShell's > writes it
 READERS: tuple[Any, ...] = (flent, ss, iperf3)
+SAME = "is of the same test as {}, which is used: leave one of them out"
 KINDS = "iperf3's JSON (iperf3 -J -i 0.1, or --json-stream), what ss -tin printed again and again, or flent's .flent.gz"
 
 
@@ -34,18 +37,44 @@ def read_files(paths: Sequence[Path]) -> tuple[list[Recording], list[str]]:
         try:
             for one in _read(path):
                 if one.identity and one.identity in tests:
-                    raise NotReadError(
-                        f"is of the same test as {tests[one.identity]}, which is used: leave one of them out"
-                    )
+                    raise NotReadError(SAME.format(tests[one.identity]))
                 tests[one.identity] = path
                 recordings.append(one)
         except NotReadError as error:
             problems.append(f"{path}: {error}")
+    recordings, twice = _each_once(recordings)
+    problems += twice
     if not recordings:
         raise UserError("nothing could be read:\n  " + "\n  ".join(problems))
     if (count := sum(len(one.flows) for one in recordings)) > FLOWS_MAX:
         raise UserError(f"{count} flows: at most {FLOWS_MAX} are compared")
     return recordings, problems
+
+
+def _each_once(recordings: Sequence[Recording]) -> tuple[list[Recording], list[str]]:
+    """Recordings without the connections that another file has, too, and of each that has no others why it is left out.
+
+    Of two flows that are one connection's, one with RTTs stays, else that of the file that was given first.
+    """
+    used: dict[Ends, tuple[Flow, Path]] = {}
+    for one in recordings:
+        for flow in one.flows:
+            if flow.ends not in used or (flow.has_rtts and not used[flow.ends][0].has_rtts):
+                used[flow.ends] = flow, one.file
+    kept: list[Recording] = []
+    problems: list[str] = []
+    for one in recordings:
+        twice = [flow for flow in one.flows if flow.ends and used[flow.ends][1] != one.file]
+        where = ", ".join(dict.fromkeys(str(used[flow.ends][1]) for flow in twice))
+        left = [flow for flow in one.flows if all(flow is not other for other in twice)]
+        if not twice:
+            kept.append(one)
+        elif left:
+            words = f"{number_of(len(twice), 'flow')} of a connection that {where} has, too"
+            kept.append(replace(one, flows=left, not_read=[*one.not_read, words]))
+        else:
+            problems.append(f"{one.file}: {SAME.format(where)}")
+    return kept, problems
 
 
 def _read(path: Path) -> list[Recording]:

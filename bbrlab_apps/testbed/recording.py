@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ PACKETS_MAX = 1e9
 BYTES_MAX = 1e16
 EPOCH_MAX = 1e11
 COLUMNS = ("time_s", "seconds", "goodput_mbit", "rtt_ms", "min_rtt_ms", "cwnd_packets", "retransmits", "pacing_gain")
+Ends = frozenset[str]  # the address and the port of both hosts of a connection
 
 
 class NotReadError(Exception):
@@ -43,6 +45,12 @@ class Flow:
     # Whether goodput is what a receiver read; else what a sender wrote or what was acknowledged
     of_receiver: bool = False
     ip_version: Literal[4, 6] = IP_VERSION  # by the address that it goes to; 4 where the file has none
+    ends: Ends = frozenset()  # what tells its connection from all others; empty if the file does not say
+
+    @property
+    def has_rtts(self) -> bool:
+        """Whether its file says any."""
+        return bool(self.samples[["rtt_ms", "min_rtt_ms"]].notna().any(axis=None))
 
     @property
     def start_s(self) -> float:
@@ -102,10 +110,27 @@ def is_there(value: float) -> bool:
 def ip_version_of(address: Any) -> Literal[4, 6]:
     """Of which version of IP the packets to an address are; one of IPv4 may be written into IPv6's (::ffff:a.b.c.d)."""
     try:
-        parsed = ipaddress.ip_address(str(address).partition("%")[0])
+        return _address(address).version
     except ValueError:
         return IP_VERSION
-    return 6 if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None else 4
+
+
+def ends_of(*ends: tuple[Any, Any]) -> Ends:
+    """The two ends of a connection, each given as its address and its port; empty if one of them is none.
+
+    They are the same whichever host wrote them, and by whichever tool.
+    """
+    try:
+        known = frozenset(f"{_address(host)} {port}" for host, port in ends if re.fullmatch(r"[0-9]{1,5}", str(port)))
+    except ValueError:
+        return frozenset()
+    return known if len(known) == 2 else frozenset()
+
+
+def _address(text: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """An address of a file, without its interface; of one of IPv4 that is written into IPv6's, that of IPv4. ValueError for none."""
+    parsed = ipaddress.ip_address(str(text).partition("%")[0])
+    return (parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None) or parsed
 
 
 def words(value: Any) -> str:

@@ -61,8 +61,17 @@ def read(file: Path, text: str) -> list[Recording]:
         table = r.table_of(_intervals(rows, clock, begin_s if clock == "epoch" else _first(rows, clock)))
         if len(table) >= 2:
             mss = rows[-1].get("mss")
-            version = r.ip_version_of(place[1].rpartition(":")[0].strip("[]"))
-            flows.append(Flow(f"{place[0]} to {place[1]}", table, mss, ccas.get(place, ""), ip_version=version))
+            here, peer = map(_end, place)
+            flows.append(
+                Flow(
+                    f"{place[0]} to {place[1]}",
+                    table,
+                    mss,
+                    ccas.get(place, ""),
+                    ip_version=r.ip_version_of(peer[0]),
+                    ends=r.ends_of(here, peer),
+                )
+            )
     if not flows:
         raise NotReadError(
             f"has {number_of(len(of), 'socket')}, but none with bytes_acked, {ACKED_MIN // 1000} kB of them at least, at three times that differ"
@@ -73,6 +82,12 @@ def read(file: Path, text: str) -> list[Recording]:
             "the times of the prints: fewer than three can be read, so that each socket's clock is its own 'busy'; record date +%s.%N before each ss"
         )
     return [Recording(file, "ss output", flows, begin_s if is_there(begin_s) else None, not_read=not_read)]
+
+
+def _end(printed: str) -> tuple[str, str]:
+    """The address and the port of an end as ss prints it: ``10.0.0.1:5201``, ``[::1]:5201``."""
+    host, _, port = printed.rpartition(":")
+    return host.strip("[]"), port
 
 
 def _seconds(stamp: re.Match[str]) -> float:

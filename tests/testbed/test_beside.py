@@ -269,6 +269,68 @@ def test_pacing_gains_tell_versions(here, gains, cca):
     assert bool(estimate.contradictions) == (cca == "bbr3")
 
 
+def connected(host: str = "10.0.0.1", port: int = 40000) -> dict[str, Any]:
+    """The socket of iperf3's first stream, as made.ss() prints it."""
+    return {"socket": 5, "local_host": host, "local_port": port, "remote_host": "10.0.1.1", "remote_port": 5201}
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "::ffff:10.0.0.1"])
+def test_a_connection_that_two_files_have_counts_once(here, host):
+    flow = made.flow("cubic")
+    one = put("one.json", made.iperf3([flow], "cubic", connected=[connected(host)]))
+    two = put("ss.txt", made.ss([("cubic", flow)]))
+    for first, second in ((one, two), (two, one)):
+        read, problems = read_files([first, second])
+        assert problems == [f"{second}: is of the same test as {first}, which is used: leave one of them out"]
+        estimate = estimate_from(read)
+        assert estimate.rate_mbit == 50 and len(estimate.groups) == 1
+    other = put("other.json", made.iperf3([flow], "cubic", connected=[connected(port=40001)]))
+    assert look(other, two).rate_mbit == 100, "of another connection"
+
+
+def test_other_connections_of_a_file_stay(here):
+    flow = made.flow("cubic", rate_mbit=23.9)
+    one = put("one.json", made.iperf3([flow], "cubic", connected=[connected()]))
+    read, problems = read_files([one, put("ss.txt", made.ss([("cubic", flow), ("cubic", flow)]))])
+    assert not problems and read[1].not_read == ["1 flow of a connection that one.json has, too"]
+    estimate = estimate_from(read)
+    assert estimate.rate_mbit == 50 and sum(len(g.flows) for g in estimate.groups) == 2
+
+
+def test_the_file_with_rtts_is_used(here):
+    """The receiver's has none, and was written between the same ends the other way round."""
+    flow = made.flow("cubic")
+    ends = {"socket": 5, "local_host": "10.0.1.1", "local_port": 5201, "remote_host": "10.0.0.1", "remote_port": 40000}
+    test = made.iperf3([flow], "cubic", connected=[ends], accepted_connection={})
+    for interval in test["intervals"]:
+        interval["streams"][0].update(sender=False, rtt=None)
+    receivers = put("server.json", test)
+    with pytest.raises(UserError, match="no file has an RTT: record at the sender"):
+        look(receivers)
+    read, problems = read_files([receivers, put("ss.txt", made.ss([("cubic", flow)]))])
+    assert [one.file.name for one in read] == ["ss.txt"] and problems[0].startswith("server.json: is of the same test")
+
+
+def test_files_that_may_be_of_one_test_are_told(here):
+    """flent names no ends."""
+    flow = made.flow("cubic")
+    of_flent = made.flent({"TCP upload": flow}, here / "x.flent.gz")
+    same, less = (
+        put("ss.txt", made.ss([("cubic", flow)])),
+        put("b.txt", made.ss([("cubic", made.flow("cubic", rate_mbit=40))])),
+    )
+    told = [any("ss.txt are of different flows" in words for words in look(of_flent, same).assumed)]
+    told += ["of different flows" in " ".join(look(of_flent, less).assumed)]
+    assert told == [True, False]
+
+
+@pytest.mark.parametrize("port", [None, True, 10**6, [], "5201x"])
+def test_ends_of_no_sense_are_none(here, port):
+    ends = [{**connected(), "remote_port": port}, {**connected("nowhere"), "socket": 7}, None]
+    read, _ = read_files([put("x.json", made.iperf3([FLOW] * 3, "bbr3", connected=ends))])
+    assert [flow.ends for flow in read[0].flows] == [frozenset()] * 3
+
+
 def test_flents_data(here):
     flows = {"TCP upload BBR": made.flow("bbr1", rate_mbit=24), "TCP upload Cubic": made.flow("cubic", rate_mbit=23.8)}
     estimate = look(made.flent(flows, here / "x.flent.gz", pings_ms=[39.0, 60.0]))
