@@ -33,8 +33,10 @@ def read_files(paths: Sequence[Path]) -> tuple[list[Recording], list[str]]:
     recordings: list[Recording] = []
     problems: list[str] = []
     tests: dict[str, Path] = {}
-    for path in paths:
+    for i, path in enumerate(paths):
         try:
+            if path in paths[:i]:
+                raise NotReadError("is given twice, and read once")
             for one in _read(path):
                 if one.identity and one.identity in tests:
                     raise NotReadError(SAME.format(tests[one.identity]))

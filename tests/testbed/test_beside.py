@@ -288,6 +288,12 @@ def test_a_connection_that_two_files_have_counts_once(here, host):
     assert look(other, two).rate_mbit == 100, "of another connection"
 
 
+def test_a_file_that_is_given_twice_counts_once(here):
+    path = made.flent({"TCP upload": made.flow("cubic")}, here / "x.flent.gz")
+    read, problems = read_files([path, path])
+    assert len(read) == 1 and problems == [f"{path}: is given twice, and read once"]
+
+
 def test_other_connections_of_a_file_stay(here):
     flow = made.flow("cubic", rate_mbit=23.9)
     one = put("one.json", made.iperf3([flow], "cubic", connected=[connected()]))
