@@ -58,16 +58,16 @@ def _each_once(recordings: Sequence[Recording]) -> tuple[list[Recording], list[s
 
     Of two flows that are one connection's, one with RTTs stays, else that of the file that was given first.
     """
-    used: dict[Ends, tuple[Flow, Path]] = {}
+    used: dict[Ends, tuple[Flow, Recording]] = {}
     for one in recordings:
         for flow in one.flows:
             if flow.ends not in used or (flow.has_rtts and not used[flow.ends][0].has_rtts):
-                used[flow.ends] = flow, one.file
+                used[flow.ends] = flow, one
     kept: list[Recording] = []
     problems: list[str] = []
     for one in recordings:
-        twice = [flow for flow in one.flows if flow.ends and used[flow.ends][1] != one.file]
-        where = ", ".join(dict.fromkeys(str(used[flow.ends][1]) for flow in twice))
+        twice = [flow for flow in one.flows if flow.ends and _is_beside(used[flow.ends][1], one)]
+        where = ", ".join(dict.fromkeys(str(used[flow.ends][1].file) for flow in twice))
         left = [flow for flow in one.flows if all(flow is not other for other in twice)]
         if not twice:
             kept.append(one)
@@ -77,6 +77,13 @@ def _each_once(recordings: Sequence[Recording]) -> tuple[list[Recording], list[s
         else:
             problems.append(f"{one.file}: {SAME.format(where)}")
     return kept, problems
+
+
+def _is_beside(one: Recording, two: Recording) -> bool:
+    """Whether two recordings are of two files and may be of one time: ports are used again, as by iperf3 --cport."""
+    if one.file == two.file or one.epoch_s is None or two.epoch_s is None:
+        return one.file != two.file
+    return one.epoch_s + one.start_s < two.epoch_s + two.end_s and two.epoch_s + two.start_s < one.epoch_s + one.end_s
 
 
 def _read(path: Path) -> list[Recording]:

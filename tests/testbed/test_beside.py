@@ -303,6 +303,13 @@ def test_other_connections_of_a_file_stay(here):
     assert estimate.rate_mbit == 50 and sum(len(g.flows) for g in estimate.groups) == 2
 
 
+def test_ports_that_are_used_again_are_of_another_connection(here):
+    """iperf3 --cport."""
+    tests = [made.iperf3([made.flow("cubic", start_s=at)], "cubic", connected=[connected()]) for at in (0, 100)]
+    with pytest.raises(UserError, match="b.json begins 60 s after a.json ends"):
+        look(put("a.json", tests[0]), put("b.json", tests[1]))
+
+
 def test_the_file_with_rtts_is_used(here):
     """The receiver's has none, and was written between the same ends the other way round."""
     flow = made.flow("cubic")
