@@ -233,7 +233,7 @@ def test_a_part_is_packed_with_the_verdicts_that_there_are_the_whole_needs_all(r
         check_judged(part, whole=True)
 
 
-@pytest.mark.parametrize("name", ["claims", "statements", "tang.claims", "tang.statements", "points"])
+@pytest.mark.parametrize("name", ["statements", "tang.claims", "points"])
 def test_verdicts_that_are_not_of_the_tables_are_not_packed(results, package, tmp_path, name):
     """As a campaign leaves them of which a part was run again, or a claim was corrected."""
     path = results / "smoke" / f"{name}.parquet"

@@ -20,7 +20,7 @@ def date(folder: Path, when_s: float) -> None:
         os.utime(path, (when_s + number / 1000,) * 2)
 
 
-@pytest.mark.parametrize("days", [-400, 2], ids=["behind", "ahead"])
+@pytest.mark.parametrize("days", [pytest.param(-400, marks=pytest.mark.slow, id="behind"), pytest.param(2, id="ahead")])
 def test_results_of_a_clock_that_was_wrong(checkout, finished, days):  # noqa: F811
     """Nothing is made anew for the date alone, and no change is missed."""
     date(checkout / "results", time.time() + days * DAY_S)

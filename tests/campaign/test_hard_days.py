@@ -158,6 +158,7 @@ def test_a_campaign_in_another_locale(tmp_path, locales):
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_two_campaigns_in_one_checkout(tmp_path):
     """The second one says so and ends; the first one does not notice."""
     first = Campaign(tmp_path)

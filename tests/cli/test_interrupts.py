@@ -164,8 +164,13 @@ def room(tmp_path_factory) -> tuple[Path, Path]:
 @pytest.mark.guest
 @pytest.mark.parametrize(
     ("number", "whole_group", "moment"),
-    [(signal.SIGINT, True, "looking"), (signal.SIGINT, True, "guest"), (signal.SIGTERM, False, "guest"), (signal.SIGTERM, True, "guest"), (signal.SIGTERM, False, "one graded")],
-    ids=["Ctrl-C, first looks", "Ctrl-C, a guest runs", "SIGTERM, a guest runs", "SIGTERM to all, a guest runs", "SIGTERM, one is graded"],
+    [
+        pytest.param(signal.SIGINT, True, "looking", marks=pytest.mark.slow, id="Ctrl-C, first looks"),
+        pytest.param(signal.SIGINT, True, "guest", id="Ctrl-C, a guest runs"),
+        pytest.param(signal.SIGTERM, False, "guest", id="SIGTERM, a guest runs"),
+        pytest.param(signal.SIGTERM, True, "guest", id="SIGTERM to all, a guest runs"),
+        pytest.param(signal.SIGTERM, False, "one graded", marks=pytest.mark.slow, id="SIGTERM, one is graded"),
+    ],
 )  # fmt: skip
 def test_a_class_that_is_graded(room, tmp_path, number, whole_group, moment):
     """Its workers and guests go with it, what was graded stays, and the next call goes on from there. A terminal's Ctrl-C goes to all

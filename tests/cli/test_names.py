@@ -25,7 +25,9 @@ def checkout(tmp_path_factory) -> Path:
     return copy_checkout(tmp_path_factory.mktemp("names") / NAME)
 
 
-@pytest.mark.parametrize("results", ["", NAME], ids=["in the checkout", "elsewhere"])
+@pytest.mark.parametrize(
+    "results", [pytest.param("", marks=pytest.mark.slow, id="in the checkout"), pytest.param(NAME, id="elsewhere")]
+)
 def test_a_campaign(checkout, tmp_path, results):
     home = tmp_path / "Ærøskøbing home"
     home.mkdir()

@@ -42,7 +42,9 @@ def test_the_same_seed_gives_the_same_bytes(run_scenario):
     assert not exact.samples.equals(one.samples)
 
 
-@pytest.mark.parametrize(("rate_mbit", "pacing"), [(10, "internal"), (1000, "internal"), (1000, "fq")])
+@pytest.mark.parametrize(
+    ("rate_mbit", "pacing"), [(10, "internal"), pytest.param(1000, "internal", marks=pytest.mark.slow), (1000, "fq")]
+)
 def test_packets_that_leave_late_do_not_slow_a_paced_flow(run_scenario, rate_mbit, pacing):
     """Lateness that added up would be 25 us for each packet, and a packet takes 12 at 1 Gbit/s."""
     fields = {"network__rate_mbit": rate_mbit, "hosts__pacing": pacing, "flows": [{"cca": "bbr1"}], "duration_s": 8,

@@ -63,6 +63,7 @@ def test_published_shares(figure):
     "figure",
     [pytest.param(f, marks=[pytest.mark.xfail(strict=True, reason=MISSED[f])] if f in MISSED else []) for f in AIMS],
 )
+@pytest.mark.slow
 def test_aims_in_deep_buffers(figure):
     chosen = burst_panels.cells(figure, 32)
     found = burst_panels.modelled(figure, chosen, burst_versions.LETTER)

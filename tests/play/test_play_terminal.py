@@ -221,7 +221,9 @@ def test_a_terminal_that_is_closed_before_the_prompt_is_there(scenario_file, tmp
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("read", [True, False], ids=["read", "unread"])
+@pytest.mark.parametrize(
+    "read", [pytest.param(True, id="read"), pytest.param(False, marks=pytest.mark.slow, id="unread")]
+)
 def test_sigterm_ends_a_play_at_once_whether_its_terminal_is_read_or_not(scenario_file, tmp_path, read):  # noqa: F811
     """Nothing is kept. A terminal that nobody reads (Ctrl-S, a connection that stands still) has the view wait."""
     child = begun(scenario_file, tmp_path / "out", "help lists them")

@@ -62,6 +62,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_one_after_the_other_is_what_both_at_once_are(campaign, first, tmp_path):
     pack(finished(campaign, FIRST, SECOND), tmp_path / "both")
     told = []

@@ -25,7 +25,7 @@ from bbrlab.workload.workload import workload_of
 from tests.conftest import scenario_dict
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_model_has_the_published_facts(seed):
     """Bless et al. 2025, section VI: 18.2 kB, 6.4 MB, 280.7 MB, 1.25 Gbit/s, of 15 minutes."""
     flows = collapsed_chunks(backbone_chunks(seed, 900))
@@ -268,7 +268,7 @@ def test_every_way_to_send_conserves_the_bytes(seed, duration_s, offered_mbit, m
     assert sorted(other["bytes"]) == sorted(sizes)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_two_megabytes_lie_between_two_pauses(seed):
     chunks = backbone_chunks(seed, 900)
     flows = chunks.groupby("flow").agg(bytes=("bytes", "sum"), chunks=("chunk", "size"), start_s=("start_s", "first"))
