@@ -181,15 +181,19 @@ def load_points(
     return scenario, points
 
 
-def refuse_rows_of_another_run(content: Any, scenario: Scenario, where: str) -> None:
+def refuse_rows_of_another_run(content: Any, scenario: Scenario, where: str, *, points_name_files: bool = True) -> None:
     """UserError if points or scales have other values of what a file of changes is read by: the rows stay those of the file's own.
 
     Args:
         content: of the scenario, where a file still has its name.
+        points_name_files: whether cases and sweep may name a file, too (those of a rubric may not).
     """
     file = content["network"].get("changes")
     if not isinstance(file, str):
         return
+    each = f"name the file, which reads it for each point (sweep: {{network.changes: [{file}]}})"
+    if not points_name_files:
+        each = "have the rows themselves (sweep: {network.changes: [[{at_s: 1, rtt_ms: 60}]]})"
     grids: list[tuple[str, Iterable[str]]] = [(f"cases.{name}", case) for name, case in scenario.cases.items()]
     grids += [("sweep", scenario.sweep)]
     grids += [(f"scales.{name}", ["duration_s"]) for name, scale in scenario.scales.items() if scale.duration_s]
@@ -199,7 +203,7 @@ def refuse_rows_of_another_run(content: Any, scenario: Scenario, where: str) -> 
         if other := next((path for path in set_there if any(_touch(path, read) for read in READ_BY)), None):
             raise UserError(
                 f"{where}: network.changes {file}: its rows are read once, for the scenario's own {', '.join(READ_BY)}, but {at} sets "
-                f"{other}; let the sweep name the file, which reads it for each point (sweep: {{network.changes: [{file}]}}), and leave it out here"
+                f"{other}; let the sweep {each}, and leave the file out here"
             )
 
 

@@ -177,7 +177,7 @@ def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenari
     content = _filled(rubric.scenario, parameters, ("scenario",))
     try:
         read = validate(content, "scenario", folder=rubric.folder)
-        refuse_rows_of_another_run(content, read, "scenario")
+        refuse_rows_of_another_run(content, read, "scenario", points_name_files=False)
         with_rows = read.model_dump(exclude_unset=True)
         scenario = validate(with_rows, "scenario")  # as submissions have it, which may name no file
         points = points_of(scenario, "scenario")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from bbrlab.base import python
 from bbrlab.base.errors import UserError
@@ -94,6 +96,22 @@ def test_a_rubric_may_have_changes_of_a_file_beside_it(tmp_path, monkeypatch):
     handed_out = sheet_of(rubric, asked).scenario
     assert [(row["at_s"], row["rtt_ms"]) for row in handed_out["network"]["changes"]][-2:] == [(1, 60), (2, 80)]
     assert compared(safe_scenario(handed_out, "scenario.yaml", 9), asked.assignment.points, {}) == []
+
+
+def test_points_of_a_rubric_read_no_rows_of_another_run(tmp_path):
+    """The rows are those of the scenario's own length, and would stay so at a point that is longer."""
+    (tmp_path / "rtts.txt").write_text("0 40\n1 60\n2 80\n9 20\n")
+    network = RUBRIC["scenario"]["network"] | {"changes": "rtts.txt"}
+    changes = {"network": network, "cases": {"long": {"duration_s": 60}}}
+    with pytest.raises(
+        UserError, match=r"rubric\.yaml:.*network\.changes rtts\.txt: .*but cases\.long sets duration_s"
+    ) as told:
+        load_rubric(write_rubric(tmp_path, scenario=RUBRIC["scenario"] | changes))
+    remedy = yaml.safe_load(re.search(r"\(sweep: (.*?\})\)", str(told.value))[1])
+    changes |= {"network": RUBRIC["scenario"]["network"], "sweep": remedy}
+    rubric = load_rubric(write_rubric(tmp_path, scenario=RUBRIC["scenario"] | changes))
+    (point,) = personal(rubric, "ada").assignment.points
+    assert [(row.at_s, row.rtt_ms) for row in point.scenario.network.changes] == [(1, 60)]
 
 
 @pytest.mark.parametrize(
