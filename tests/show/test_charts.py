@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
+import bbrlab_apps.site
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import Expectation
 from bbrlab.claims.select import full_figures
 from bbrlab.results.algorithm_table import COLOURS
 from bbrlab.results.figures import figures_at
+from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site.case_words import words_of_case
 from bbrlab_apps.site.charts import ASKED, chart_of, kind_of, table_of
 from bbrlab_apps.site.gains import gains_of
+from bbrlab_apps.site.html import embedded
 from tests.made_up import all_statements, table
+from tests.show.browser import PROGRAM, Browser
 
 
 def claims():
@@ -147,3 +153,43 @@ def test_what_is_published_in_percent_stands_beside_a_fraction_as_a_fraction(tmp
 )  # fmt: skip
 def test_a_metric_has_its_kind(metric, kind):
     assert kind_of(metric) == kind
+
+
+STATIC = Path(bbrlab_apps.site.__file__).parent / "static"
+# A chart as templates/parts.html has it, on a page of its own.
+PAGE = f"""<!doctype html><meta charset="utf-8"><style>{colours_css()}</style>
+<figure class="bb-chart" data-chart="data"><div class="bb-controls"></div><div class="bb-plot"></div>
+<table class="bb-numbers"><thead><tr></tr></thead><tbody></tbody></table></figure>
+<script src="{(STATIC / "plotly-cartesian.min.js").as_uri()}"></script><script src="{(STATIC / "site.js").as_uri()}"></script>"""
+# Choose in its menus, then say what is there to read.
+CHOOSE = """(async (choices) => {
+  const plot = document.querySelector(".bb-plot"), menus = () => [...document.querySelectorAll(".bb-controls label")];
+  const menu = (name) => menus().find((label) => label.firstChild.textContent === name)?.querySelector("select");
+  for (let i = 0; i < 100 && !plot.querySelector(".main-svg"); i++) await new Promise((done) => setTimeout(done, 100));
+  for (const [name, value] of choices) { menu(name).value = value; menu(name).dispatchEvent(new Event("change")); }
+  const flows = menu("Flows");
+  return { title: plot.layout.title.text, numbers: document.querySelectorAll(".bb-numbers tbody tr").length,
+    flows: [...flows.options].map((option) => option.value), chosen: flows.value };
+})"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    PROGRAM is None, reason="there is no chromium: apt-get install chromium (make test-slow does, as root)"
+)
+def test_flows_without_the_chosen_metric_give_way_to_those_that_have_it(tmp_path):
+    """Startup is BBR's: a map of CUBIC's would be an error, and its curves would be missing without a word."""
+    (figure,) = figures_at("full", ["sarpkaya2025/fig2a"])
+    runs = table(figure, trials=2)
+    runs.loc[runs["group"] == 1, "startup_s"] = None
+    data = embedded(chart_of(figure, runs, [], tmp_path), "data")
+    (tmp_path / "page.html").write_text(f"{PAGE}{data}", encoding="utf-8")
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(1200)
+        for kind, flows in (("map", ["0"]), ("lines", ["", "0"])):
+            browser.open(tmp_path / "page.html")
+            choices = [["Drawn as", kind], ["Flows", "1"], ["Metric", "startup_s"]]
+            found = browser.run(f"{CHOOSE}({json.dumps(choices)})")
+            assert browser.problems == []
+            assert (found["flows"], found["chosen"], found["numbers"]) == (flows, "0", len(figure.points)), kind
+            assert found["title"].startswith("time in Startup") and "of BBRv1" in found["title"]

@@ -118,13 +118,15 @@
       choice(controls, "Metric", data.metrics.map((m) => ({ value: m.name, name: m.label, group: m.kind })), state.metric, change("metric"));
       if (canMap) choice(controls, "Drawn as", [{ value: "lines", name: "curves" }, { value: "map", name: "map" }], state.kind, change("kind"));
       const map = state.kind === "map";
+      // The flows that have the metric: not all do (CUBIC has no Startup of BBR's). A map is of one group of them.
+      const there = metricOf().run ? [] : data.groups.filter((g) => g.group in data.measured[state.metric]);
+      if (there.length && (map || state.group) && !there.some((g) => g.group === state.group)) state.group = there[0].group;
       if (data.keys.length > 1 && !map) {
         choice(controls, "Along", data.keys.map((k, i) => ({ value: String(i), name: k.label })), String(state.x), (v) => { state.x = Number(v); state.only = {}; build(); draw(); });
       }
-      if (data.groups.length > 1 && !metricOf().run) {
+      if (data.groups.length > 1 && there.length) {
         const all = map ? [] : [{ value: "", name: "all" }];
-        if (map && !state.group) state.group = data.groups[0].group;
-        choice(controls, "Flows", [...all, ...data.groups.map((g) => ({ value: g.group, name: g.label }))], state.group, change("group"));
+        choice(controls, "Flows", [...all, ...there.map((g) => ({ value: g.group, name: g.label }))], state.group, change("group"));
       }
       data.keys.forEach((key, i) => {
         if ((map ? !others().includes(i) : i === state.x) || key.values.length < 2) return;
