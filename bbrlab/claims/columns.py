@@ -45,7 +45,9 @@ def has_prediction(model: str, term: Term, figure: Figure) -> bool:
 
 
 def speaks_of(model: str, point: Point) -> bool:
-    """Whether FLUID or BURST describes a point."""
+    """Whether WARE, FLUID or BURST describes a point. Claims may compare with WARE at others, too (beside())."""
+    if model == WARE:
+        return ware.describes(point.scenario)
     return predictions.KINDS[PREDICTION_OF[model]].world.describes(point.scenario)
 
 
@@ -61,19 +63,10 @@ def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None 
     """
     if name == PUBLISHED:
         return published(term, chosen)
-    if name == WARE:
-        return np.array([_ware_share(p) for p in chosen])
+    if name == WARE:  # whether or not it describes the point: papers put it beside BBRv2 and BBRv3, too
+        return np.array([ware.share_of(p.scenario.network, p.scenario.flows[MODELLED_GROUP].count) for p in chosen])
     files = iter(_paths(name, term.figure, [p for p in chosen if speaks_of(name, p)], results))
     return np.array([_predicted_share(name, next(files)) if speaks_of(name, p) else np.nan for p in chosen])
-
-
-def _ware_share(point: Point) -> float:
-    """The model's share for the first group, whatever BBR it has: papers compare BBRv2 and BBRv3 with it, too."""
-    network = point.scenario.network
-    flows = point.scenario.flows[MODELLED_GROUP].count
-    return float(
-        ware.bbr_share(network.rate_mbit, network.mean_rtt_ms, network.buffer_bytes / network.bdp_bytes, flows)
-    )
 
 
 class Cells:

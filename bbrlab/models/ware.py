@@ -7,14 +7,12 @@ X = q / (c l), p the loss-based flows' aggregate share of link and queue at conv
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bbrlab.base.errors import UserError
 from bbrlab.models.world import World
-from bbrlab.scenario.schema import Scenario
+from bbrlab.scenario.schema import Network, Scenario
 
 PACKET_BYTES = 1500  # the paper's packets
 PROBE_RTT_PACKETS = 4  # BBRv1's window in ProbeRTT, per flow
@@ -22,6 +20,8 @@ PROBE_RTT_S = 0.2
 PROBE_INTERVAL_S = 10.0
 INFLIGHT_CAP_GAIN = 2.0
 WORLD = World("the Ware model", ccas=("bbr1", "cubic", "reno"))
+# Papers put the model beside BBRv2 and BBRv3, too.
+ANY_BBR = World("the Ware model", ccas=("bbr1", "bbr2", "bbr3", "cubic", "reno"))
 Array = NDArray[np.float64]
 
 
@@ -69,10 +69,22 @@ def _inputs(rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_
     return rate * 1e6 / 8 / PACKET_BYTES, rtt * 1e-3, buffer, flows
 
 
+def share_of(network: Network, bbr_flows: int) -> float:
+    """bbr_share() at a network's rate, base RTT and buffer, whether or not the model describes what else it has."""
+    buffer_bdp = network.buffer_bytes / network.bdp_bytes
+    return float(bbr_share(network.rate_mbit, network.mean_rtt_ms, buffer_bdp, bbr_flows))
+
+
+def describes(scenario: Scenario) -> bool:
+    """Whether the model speaks of the share of a scenario's first group: of any BBR, against loss-based flows."""
+    first, *others = (flow.cca.startswith("bbr") for flow in scenario.flows)
+    one_rtt = all(flow.has_networks_rtt for flow in scenario.flows)
+    return first and bool(others) and not any(others) and one_rtt and ANY_BBR.describes(scenario)
+
+
 def scenario_share(scenario: Scenario) -> float:
     """The model's share for the BBRv1 groups of a scenario. UserError if the model does not speak of such a scenario."""
     WORLD.check(scenario)
-    network = scenario.network
     for i, flow in enumerate(scenario.flows):
         if not flow.has_networks_rtt:
             field = "rtt_ms" if flow.rtts_ms is None else "rtts_ms"
@@ -83,5 +95,4 @@ def scenario_share(scenario: Scenario) -> float:
     if bbr == 0 or bbr == sum(f.count for f in scenario.flows):
         names = ", ".join(sorted({f.cca for f in scenario.flows}))
         raise UserError(f"{scenario.name}: {WORLD.model} needs BBRv1 flows against CUBIC or Reno flows, found {names}")
-    values: Any = bbr_share(network.rate_mbit, network.mean_rtt_ms, network.buffer_bytes / network.bdp_bytes, bbr)
-    return float(values)
+    return share_of(scenario.network, bbr)

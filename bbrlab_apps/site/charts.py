@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bbrlab.claims.columns import PREDICTION_OF, speaks_of
 from bbrlab.claims.expected import WHOLE_RUN, expected_at, metrics_read
 from bbrlab.claims.load import claims_of
-from bbrlab.claims.schema import Claim
+from bbrlab.claims.schema import BURST, FLUID, WARE, Claim
 from bbrlab.measure.metrics import GROUP, METRICS, RUN, label_of
 from bbrlab.models import predictions, ware
 from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca
@@ -24,15 +25,13 @@ from bbrlab.results.figures import Figure
 from bbrlab.results.schema import check_columns
 from bbrlab.results.statistics import over_seeds
 from bbrlab.scenario.point import Point
-from bbrlab.scenario.schema import Scenario
 from bbrlab.show.findings import Findings
 from bbrlab_apps.site.case_words import words_of_case
 from bbrlab_apps.site.gains import Gain, gains_of
 from bbrlab_apps.site.html import number
 
 MODELLED = "share_of_capacity"  # what all three models give, of the first flow group
-_FILES = {"fluid": predictions.FLUID_OWN, "burst": predictions.BURST}
-MODELS = {"ware": "Ware, steady state", "fluid": "fluid, as long as the runs", "burst": "burst"}
+MODELS = {WARE: "Ware, steady state", FLUID: "fluid, as long as the runs", BURST: "burst"}
 _DIGITS = 6
 _LISTED = 3  # algorithms of a group that are named; of more it has a number
 # What a field of a scenario is called on an axis or in a legend, of flows with their name.
@@ -296,28 +295,16 @@ def _models(figure: Figure, points: list[Point], results: Path) -> dict[str, lis
 def share_by(model: str, figure: str, point: Point, results: Path) -> float | None:
     """The first group's share of capacity by a model of MODELS; None where it does not speak of the point, or no prediction
     is there."""
-    scenario = point.scenario
-    if len(scenario.flows) < 2 or not _speaks(model, scenario):
+    flows = point.scenario.flows
+    if len(flows) < 2 or not speaks_of(model, point):
         return None
-    if model in _FILES:
-        path = predictions.prediction_file(_FILES[model], figure, point, results)
-        if (table := predictions.read_prediction(path)) is None:
-            return None
-        check_columns(path, table, [MODELLED])
-        return _short(float(table[MODELLED].iloc[0]))
-    network = scenario.network
-    buffer_bdp = network.buffer_bytes / network.bdp_bytes
-    return _short(float(ware.bbr_share(network.rate_mbit, network.mean_rtt_ms, buffer_bdp, scenario.flows[0].count)))
-
-
-def _speaks(model: str, scenario: Scenario) -> bool:
-    if model in _FILES:
-        return predictions.KINDS[_FILES[model]].world.describes(scenario)
-    # Ware et al.: N BBR flows that are never kept from sending against loss-based ones, at a drop-tail queue.
-    first, *others = scenario.flows
-    endless = all(f.stop_s is None and f.bytes is None and f.traffic is None and f.direction == "forward" for f in scenario.flows)  # fmt: skip
-    plain = scenario.network.qdisc.kind == "fifo" and not scenario.network.loss and not scenario.network.changes
-    return first.cca.startswith("bbr") and all(f.cca in ("cubic", "reno") for f in others) and endless and plain
+    if model == WARE:
+        return _short(ware.share_of(point.scenario.network, flows[0].count))
+    path = predictions.prediction_file(PREDICTION_OF[model], figure, point, results)
+    if (table := predictions.read_prediction(path)) is None:
+        return None
+    check_columns(path, table, [MODELLED])
+    return _short(float(table[MODELLED].iloc[0]))
 
 
 def first_metric(chart: Chart) -> str:

@@ -36,7 +36,7 @@ from bbrlab.claims.judge import (
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.resolution import resolution
 from bbrlab.claims.sample import reach, sample
-from bbrlab.claims.schema import Expectation
+from bbrlab.claims.schema import WARE, Expectation, Term
 from bbrlab.claims.select import full_figures, select
 from bbrlab.claims.statement_verdict import judgement, statement_counts, statement_frame
 from bbrlab.results.figures import Figure, figures_at
@@ -952,3 +952,12 @@ def test_the_fluid_model_stands_beside_the_runs(tmp_path):
     found = judge_claim(claim, {FIG2A: figure}, runs, tmp_path)
     assert (found.verdict, found.outcome.mean) == (REPRODUCED, pytest.approx(0.1))
     assert columns.prediction_files([only_claim(tmp_path, GOOD)], [figure], tmp_path) == []
+
+
+def test_claims_compare_with_ware_s_formula_wherever_there_are_two_groups(tmp_path):
+    """Flows of Scherrer et al. have RTTs of their own, which the model does not describe: what is drawn depends on that, no verdict."""
+    (figure,) = figures_at("full", ["scherrer2022/droptail"])
+    described = [p for p in figure.points if columns.speaks_of(WARE, p)]
+    pairs = [p for p in figure.points if len(p.scenario.flows) > 1]
+    shares = columns.beside(WARE, Term(figure=figure.id), pairs)
+    assert pairs and described == [] and np.all((shares > 0) & (shares < 1))

@@ -82,3 +82,23 @@ def test_scenarios():
         ware.scenario_share(validate(scenario_dict(), "s"))
     with pytest.raises(UserError, match="drop-tail"):
         ware.scenario_share(validate(scenario_dict(flows=flows, network__qdisc={"kind": "codel"}), "s"))
+
+
+@pytest.mark.parametrize(
+    ("flows", "described"),
+    [
+        ([{"cca": "bbr1", "count": 4}, {"cca": "cubic"}], True),
+        ([{"cca": "bbr3"}, {"cca": "cubic"}, {"cca": "reno", "start_s": 1}], True),
+        ([{"cca": "cubic"}, {"cca": "bbr1"}], False),
+        ([{"cca": "bbr1"}, {"cca": "bbr1"}, {"cca": "cubic"}], False),
+        ([{"cca": "bbr1"}], False),
+        ([{"cca": "bbr1"}, {"cca": "dctcp"}], False),
+        ([{"cca": "bbr1"}, {"cca": "cubic", "rtt_ms": 80}], False),
+        ([{"cca": "bbr1", "count": 2, "rtts_ms": [20, 40]}, {"cca": "cubic"}], False),
+        ([{"cca": "bbr1", "stop_s": 2}, {"cca": "cubic"}], False),
+    ],
+)
+def test_whose_share_it_speaks_of(flows, described):
+    """The first group's, of BBR against loss-based flows of one RTT."""
+    assert ware.describes(validate(scenario_dict(flows=flows), "s")) is described
+    assert not ware.describes(validate(scenario_dict(flows=flows, hosts={"receive_offload": "gro"}), "s"))

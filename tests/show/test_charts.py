@@ -148,6 +148,20 @@ def test_what_is_published_in_percent_stands_beside_a_fraction_as_a_fraction(tmp
 
 
 @pytest.mark.parametrize(
+    ("figure", "models"),
+    [
+        ("sarpkaya2025/fig3a", {"ware"}),
+        ("scherrer2022/droptail", set()),  # groups of flows with RTTs of their own
+        ("zeynali2024/fig1", set()),  # hosts with GRO
+    ],
+)
+def test_a_model_is_drawn_only_where_it_describes_the_point(tmp_path, figure, models):
+    """Ware's model needs no file of predictions, which are not there."""
+    (found,) = figures_at("full", [figure])
+    assert chart_of(found, table(found, trials=2), [], tmp_path)["models"].keys() == models
+
+
+@pytest.mark.parametrize(
     ("metric", "kind"),
     [("queue_ms_p50", "queue and RTT"), ("up_s", "BBR's states and estimates"), ("loss", "loss and marks"), ("first_data_s", "others")],
 )  # fmt: skip
