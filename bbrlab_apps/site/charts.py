@@ -33,6 +33,7 @@ from bbrlab_apps.site.html import number
 MODELLED = "share_of_capacity"  # what all three models give, of the first flow group
 MODELS = {WARE: "Ware, steady state", FLUID: "fluid, as long as the runs", BURST: "burst"}
 _DIGITS = 6
+_OF_GAINS = {"0", WHOLE_RUN}  # whose numbers gains are of
 _LISTED = 3  # algorithms of a group that are named; of more it has a number
 # What a field of a scenario is called on an axis or in a legend, of flows with their name.
 LABELS = {
@@ -89,9 +90,9 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
         for metric, of_groups in expected_at(figure, points, claims).items()
     }
     measured = _measured(table, points)
-    gains = [gain for gain in gains_of(figure, claims) if gain.metric in measured]
+    gains = [gain for gain in gains_of(figure, claims) if measured.get(gain.metric, {}).keys() & _OF_GAINS]
     for gain in gains:
-        (group,) = [g for g in ("0", WHOLE_RUN) if g in measured[gain.metric]]
+        (group,) = measured[gain.metric].keys() & _OF_GAINS
         cells = [c and [_short(c[0]), *c[1:]] for c in gain.of(points, measured[gain.metric][group])]
         goals = [gain.expected.get(p.label) for p in points]
         measured[gain.name] = {group: cells}

@@ -76,6 +76,13 @@ def test_a_chart_has_the_colour_of_each_algorithm_and_the_end_of_each_scale(tmp_
     assert set(both["1"]) == {COLOURS["cubic"]} and set(both["run"]) == {None}, "a run of two algorithms is of neither"
 
 
+def test_of_a_metric_that_the_first_flows_lack_no_gain_is_drawn(tmp_path):
+    """Its numbers are of another group alone."""
+    (figure,) = figures_at("full", ["cao2019/fig5"])
+    found = chart_of(figure, table(figure, trials=2).assign(group=1), claims(), tmp_path)
+    assert found["measured"]["goodput_mbit"].keys() == {"1"} and not any("gain" in m for m in found["metrics"])
+
+
 def test_a_ratio_of_single_points_is_no_gain():
     """Bless et al. have no figure in percent."""
     for figure in full_figures().values():
