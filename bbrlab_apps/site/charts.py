@@ -127,7 +127,7 @@ _KINDS = {
     GOODPUT: r"goodput|share|written|jain|(link_)?utilisation",
     "queue and RTT": r"(classic_|l4s_)?queue|occupancy|(min_)?rtt_ms",
     "loss and marks": r"loss|drops|retrans|ecn",
-    "BBR's states and estimates": r"bbr_|startup_s|up_|down_s|cruise_|between_",
+    "BBR's states and estimates": r"bbr_|probe_|startup_s|up_|down_s|cruise_|between_",
     "transmissions": r"chunks|unfinished|concurrent|slowdown|srpt|completion",
 }
 

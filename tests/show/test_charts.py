@@ -170,7 +170,7 @@ def test_a_model_is_drawn_only_where_it_describes_the_point(tmp_path, figure, mo
 
 @pytest.mark.parametrize(
     ("metric", "kind"),
-    [("queue_ms_p50", "queue and RTT"), ("up_s", "BBR's states and estimates"), ("loss", "loss and marks"), ("first_data_s", "others")],
+    [("queue_ms_p50", "queue and RTT"), ("up_s", "BBR's states and estimates"), ("probe_rtt_together", "BBR's states and estimates"), ("loss", "loss and marks"), ("first_data_s", "others")],
 )  # fmt: skip
 def test_a_metric_has_its_kind(metric, kind):
     assert kind_of(metric) == kind
