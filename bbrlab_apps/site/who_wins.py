@@ -9,7 +9,7 @@ from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca, tinted
 from bbrlab.results.figures import Figure, has_panel
 from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings
-from bbrlab.show.verdicts import Look
+from bbrlab.show.verdicts import ink_on
 from bbrlab_apps.site.charts import MODELLED, shown_chart
 from bbrlab_apps.site.html import number
 
@@ -28,7 +28,7 @@ def who_wins(findings: Findings) -> list[dict[str, Any]]:
     Returns:
         For each its ``name``, ``colour``, ``setting``, ``buffers`` (BDP), and ``rows``: of a BBR's ``name``, ``colour``, ``figure`` and a
         cell for each buffer (``here`` and ``published``: BBR's percentage of the link; ``open``: either may win, as far as the seeds tell;
-        ``look``: in the winner's colour; None: not run), and ``words``: where it wins.
+        ``colour``: the winner's, ``ink``: of words on it; None: not run), and ``words``: where it wins.
     """
     tables: dict[str, dict[str, Figure]] = {}
     for _, figure in sorted(findings.figures.items()):
@@ -85,7 +85,7 @@ def _cells(findings: Findings, figure: Figure) -> dict[float, Cell]:
             goal = (published["0"][at] if "0" in published else None) or [None]
             by_place[point.values[_BUFFER]] = {
                 "buffer": number(point.values[_BUFFER]), "here": round(100 * first), "published": None if goal[0] is None else round(100 * goal[0]),
-                "level": level, "open": is_open, "look": Look("", "", "", colour, ""),
+                "level": level, "open": is_open, "colour": colour, "ink": ink_on(colour),
             }  # fmt: skip
     return by_place
 

@@ -41,6 +41,7 @@ from bbrlab.scenario.load import base_point, load_points, load_scenario
 from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings, load_findings
 from bbrlab.show.verdict_counts import STEPS, outcome_words
+from bbrlab.show.verdicts import contrast
 from bbrlab_apps.site import documents
 from bbrlab_apps.site.build import build_site
 from bbrlab_apps.site.charts import MODELLED
@@ -294,7 +295,8 @@ def test_who_wins_is_open_while_the_interval_has_room_for_either(monkeypatch, ha
     }
     monkeypatch.setattr("bbrlab_apps.site.who_wins.shown_chart", lambda findings, id: found)
     (cell,) = _cells(judged({}), figure).values()
-    assert cell["open"] is is_open and (cell["look"].colour == "#ffffff") is is_open
+    assert cell["open"] is is_open and (cell["colour"] == "#ffffff") is is_open
+    assert contrast(cell["ink"], cell["colour"]) >= 4.5, "its number can be read"
 
 
 def test_half_a_minute_tells_how_many_are_decided_and_how_near():
