@@ -31,6 +31,7 @@ from bbrlab_apps.site.gains import Gain, gains_of
 from bbrlab_apps.site.html import number
 
 MODELLED = "share_of_capacity"  # what all three models give, of the first flow group
+# Up to a comma: their short names.
 MODELS = {WARE: "Ware, steady state", FLUID: "fluid, as long as the runs", BURST: "burst"}
 _DIGITS = 6
 _OF_GAINS = {"0", WHOLE_RUN}  # whose numbers gains are of
@@ -75,7 +76,7 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
     Returns:
         ``keys`` (what the points differ in, each with ``name``, ``label``, ``values`` and their ``words``), ``points`` (for each, its label and the
         places of its values), ``groups``, ``metrics``, ``colours`` ({group: of each point's algorithm}), ``measured`` and ``expected`` ({metric: {group: a row for each point}}:
-        mean, half of its 95 % interval, seeds; value, lowest, highest, claim), ``models`` ({model: share of each point}).
+        mean, half of its 95 % interval, seeds; value, lowest, highest, claim), ``models`` ({model: share of each point}) and their ``model_labels``.
     """
     run = set(table["point"])
     points = [p for p in figure.points if p.label in run]
@@ -97,6 +98,7 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
         goals = [gain.expected.get(p.label) for p in points]
         measured[gain.name] = {group: cells}
         expected[gain.name] = {group: [g and [*map(_short, g[:3]), g[3]] for g in goals]}
+    models = _models(figure, points, results)
     read_by_claims = [m for m in metrics_read(figure.id, claims) if m in measured]
     read_by_claims.sort(
         key=lambda m: -sum(cell is not None for cells in expected.get(m, {}).values() for cell in cells)
@@ -118,7 +120,8 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
             m: cells for m, cells in measured.items() if m in {*read_by_claims, *others, *(g.name for g in gains)}
         },
         "expected": expected,
-        "models": _models(figure, points, results),
+        "models": models,
+        "model_labels": {model: MODELS[model] for model in models},
     }
 
 
@@ -144,6 +147,7 @@ def _metric(name: str, kind: str) -> dict[str, Any]:
         "label": label_of(name),
         "kind": kind,
         "run": name in RUN,
+        "modelled": name == MODELLED,
         "most": most if np.isfinite(most) else None,
     }
 

@@ -26,7 +26,7 @@ from bbrlab_apps.site.html import number
 
 WORST_FIRST = (NOT_REPRODUCED, HARDLY, HALF, PARTLY, MOSTLY, INCONCLUSIVE, PARTLY_RUN, AS_READ, REPRODUCED, NOT_RUN)
 MANY = 8  # claims of a statement that are folded below its words
-_MODELS = {"ware": "Ware", "fluid": "fluid", "burst": "burst"}
+_NAMES = {model: label.split(",")[0] for model, label in MODELS.items()}
 # Of the strip: its width, a row's height, how many tolerances to each side, and how many rows.
 WIDTH, ROW, EDGE, ROWS = 640, 9, 3.0, 8
 AXIS = ((-2, "−2"), (-1, "−1 tolerance"), (0, "expected"), (1, "+1 tolerance"), (2, "+2"))
@@ -45,9 +45,9 @@ def statement_view(findings: Findings, statement: Statement) -> dict[str, Any]:
         "in_words": str(row["in_words"]) if row else NOT_RUN,
         "strip": _strip([dot for c, r in zip(statement.claims, rows, strict=True) if (dot := _dot(c, r))]),
         "models": _models_within(statement.claims, modelled),
-        "heads": ["claim", "expected", "measured", *(_MODELS[m] for m in models), "seeds", "verdict"],
+        "heads": ["claim", "expected", "measured", *(_NAMES[m] for m in models), "seeds", "verdict"],
         "claims": [
-            _claim(c, r, statement, scale) | {"models": [(_MODELS[m], number(shares.get(m))) for m in models]}
+            _claim(c, r, statement, scale) | {"models": [(_NAMES[m], number(shares.get(m))) for m in models]}
             for c, r, shares in zip(statement.claims, rows, modelled, strict=True)
         ],
         "folded": len(statement.claims) > MANY,
@@ -92,7 +92,7 @@ def _models_within(claims: Sequence[Claim], modelled: Sequence[dict[str, float]]
         here = [
             claim.expect.holds(shares[model]) for claim, shares in zip(claims, modelled, strict=True) if model in shares
         ]
-        texts += [f"{_MODELS[model]} at {sum(here)} of {len(here)}"] if here else []
+        texts += [f"{_NAMES[model]} at {sum(here)} of {len(here)}"] if here else []
     return texts
 
 

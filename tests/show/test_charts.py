@@ -16,7 +16,7 @@ from bbrlab.results.algorithm_table import COLOURS
 from bbrlab.results.figures import figures_at
 from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site.case_words import words_of_case
-from bbrlab_apps.site.charts import ASKED, chart_of, kind_of, table_of
+from bbrlab_apps.site.charts import ASKED, MODELLED, MODELS, chart_of, kind_of, table_of
 from bbrlab_apps.site.gains import gains_of
 from bbrlab_apps.site.html import embedded
 from tests.made_up import all_statements, table
@@ -165,7 +165,10 @@ def test_what_is_published_in_percent_stands_beside_a_fraction_as_a_fraction(tmp
 def test_a_model_is_drawn_only_where_it_describes_the_point(tmp_path, figure, models):
     """Ware's model needs no file of predictions, which are not there."""
     (found,) = figures_at("full", [figure])
-    assert chart_of(found, table(found, trials=2), [], tmp_path)["models"].keys() == models
+    drawn = chart_of(found, table(found, trials=2), [], tmp_path)
+    assert drawn["models"].keys() == models
+    assert drawn["model_labels"] == {model: MODELS[model] for model in models}, "what site.js calls them"
+    assert [m["name"] for m in drawn["metrics"] if m["modelled"]] == [MODELLED]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 "use strict";
 (() => {
   const MARKS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star", "cross"];
-  const MODELS = { ware: "Ware, steady state", fluid: "fluid, as long as the runs", burst: "burst" };
-  const MODEL_DASHES = { ware: "dash", fluid: "dot", burst: "dashdot" };
-  const SHARE = "share_of_capacity";
+  const DASHES = { ware: ["dash", "– –"], fluid: ["dot", "···"], burst: ["dashdot", "–·"] };  // of models: as lines, and in words
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const dark = () => document.documentElement.dataset.theme === "dark";
   // Of lines that are of no algorithm (verdicts.css has them from Python).
@@ -256,7 +254,7 @@
           const name = [groups.length > 1 && who ? who.label : "", line].filter(Boolean).join(", ") || "measured here";
           curves.push(name);
           const goals = places.map((at) => expected[group]?.[at] || null);
-          const said = metric.name === SHARE && group === "0" ? Object.entries(data.models).map(([model, shares]) => [model, places.map((at) => shares[at])]).filter(([, shares]) => shares.some((s) => s !== null)) : [];
+          const said = metric.modelled && group === "0" ? Object.entries(data.models).map(([model, shares]) => [model, places.map((at) => shares[at])]).filter(([, shares]) => shares.some((s) => s !== null)) : [];
           const common = { legendgroup: name, x: places.map(xOf), visible: firsts.has(line) ? true : "legendonly" };
           // What one hover tells at its place: measured, published, models.
           const told = cells.map((c, n) => [c ? `${text(c[0], 4)}${c[1] ? " ± " + text(c[1], 2) : ""} (${c[2]} seed${c[2] === 1 ? "" : "s"})` : "–",
@@ -275,8 +273,8 @@
             error_y: { type: "data", symmetric: false, array: cells.map((c) => (c && Math.max(0, Math.min(c[1] || 0, (metric.most ?? Infinity) - c[0]))) || 0), arrayminus: cells.map((c) => (c && Math.min(c[1] || 0, Math.max(c[0], 0))) || 0), color: inks === ink ? ink : style("--bb-quiet"), thickness: 1.4, width: 4 },
             text: told, hovertemplate: "%{text}" });
           for (const [model, shares] of said) {
-            traces.push({ ...common, legendgroup: "models", visible: firsts.has(line) ? "legendonly" : false, name: plain(`${name}: ${MODELS[model]}`), y: shares, connectgaps: false, mode: category ? "markers" : "lines+markers",
-              line: { color: ink, width: 1.4, dash: MODEL_DASHES[model] }, marker: { color: ink, symbol: "x-thin-open", size: category ? 9 : 5 }, showlegend: false, hoverinfo: "skip" });
+            traces.push({ ...common, legendgroup: "models", visible: firsts.has(line) ? "legendonly" : false, name: plain(`${name}: ${data.model_labels[model]}`), y: shares, connectgaps: false, mode: category ? "markers" : "lines+markers",
+              line: { color: ink, width: 1.4, dash: DASHES[model][0] }, marker: { color: ink, symbol: "x-thin-open", size: category ? 9 : 5 }, showlegend: false, hoverinfo: "skip" });
           }
         }
       }
@@ -289,7 +287,7 @@
         traces.push({ x: [from], y: [null], name: "what its claim allows", mode: "markers", hoverinfo: "skip", marker: { color: faded(quiet), symbol: "square", size: 12 } });
       }
       if (traces.some((t) => t.legendgroup === "models")) {
-        traces.push({ x: [from], y: [null], name: "models: Ware – –, fluid ···, burst –·", legendgroup: "models", visible: "legendonly", hoverinfo: "skip", mode: "lines", line: { color: quiet, width: 1.4, dash: "dash" } });
+        traces.push({ x: [from], y: [null], name: `models: ${Object.entries(data.model_labels).map(([model, label]) => `${plain(label.split(",")[0])} ${DASHES[model][1]}`).join(", ")}`, legendgroup: "models", visible: "legendonly", hoverinfo: "skip", mode: "lines", line: { color: quiet, width: 1.4, dash: "dash" } });
       }
       const values = key && !category ? key.values : [];
       const log = values.length > 2 && values[0] > 0 && values[values.length - 1] / values[0] >= 8;
@@ -317,8 +315,8 @@
 
     function table(metric, all, groups) {
       const body = figure.querySelector(".bb-numbers tbody"), head = figure.querySelector(".bb-numbers thead tr");
-      const models = metric.name === SHARE ? Object.keys(data.models) : [];
-      const names = [...data.keys.map((k) => k.label), "flows", metric.label, "95 % ±", "seeds", "expected", ...models.map((m) => MODELS[m])];
+      const models = metric.modelled ? Object.keys(data.models) : [];
+      const names = [...data.keys.map((k) => k.label), "flows", metric.label, "95 % ±", "seeds", "expected", ...models.map((m) => data.model_labels[m])];
       head.replaceChildren(...names.map((n) => { const cell = element("th", n); cell.scope = "col"; return cell; }));
       const rows = [], shown = new Set([...all.values()].flat());
       data.points.forEach((point, at) => {
