@@ -16,15 +16,24 @@ from bbrlab.results.figures import Figure
 from bbrlab.scenario.point import Point
 
 WHOLE_RUN = "run"  # in place of a group's number, for metrics of the whole run
+# Exactness of claims whose number nobody printed or measured: another paper's model computed it, or it is our reading of words. A
+# paper that is about its own model publishes what that gives; its claims are "secondary" (scherrer2022).
+NOT_PUBLISHED = ("model output", "qualitative")
 
 
 class Expected(NamedTuple):
-    """What a claim expects of a metric at a point: a published value and its bounds, or bounds alone; None where there is none."""
+    """What a claim expects of a metric at a point: a published value (published_value()) and its bounds, or bounds alone; None
+    where there is none."""
 
     value: float | None
     low: float | None
     high: float | None
     claim: str
+
+
+def published_value(claim: Claim) -> float | None:
+    """The number that a claim compares with, if it is published; None for a model's, our reading of words, and a claim without one."""
+    return None if claim.exactness in NOT_PUBLISHED else claim.expect.value
 
 
 def measured_point(claim: Claim, figure: Figure) -> tuple[str, str, Point] | None:
@@ -41,8 +50,7 @@ def expected_at(
 ) -> dict[str, dict[str, list[Expected | None]]]:
     """{metric: {group or WHOLE_RUN: what is expected at each point}}; of several claims on one point the first with a value counts.
 
-    A claim expects something of one point, or compares a metric with published values along several, which may be a model's curve:
-    those of one point come first.
+    A claim expects something of one point, or compares a metric with published values along several: those of one point come first.
     """
     places = {p.label: i for i, p in enumerate(points)}
     expected: dict[str, dict[str, list[Expected | None]]] = {}
@@ -61,13 +69,13 @@ def _of_one_point(claim: Claim, figure: Figure) -> Iterator[tuple[str, str, Poin
     if place := measured_point(claim, figure):
         low, high = claim.expect.bounds
         if math.isfinite(high - low):
-            yield *place, Expected(claim.expect.value, low, high, claim.id)
+            yield *place, Expected(published_value(claim), low, high, claim.id)
 
 
 def _of_published_values(claim: Claim, figure: Figure) -> Iterator[tuple[str, str, Point, Expected]]:
     columns = {column.rpartition(".")[2] for column in claim.columns}
     metrics = columns & METRICS.keys()
-    if PUBLISHED not in columns or len(metrics) != 1 or len(claim.at) != 1:
+    if claim.exactness in NOT_PUBLISHED or PUBLISHED not in columns or len(metrics) != 1 or len(claim.at) != 1:
         return
     (metric,), (term,) = metrics, claim.at.values()
     times = _times_published(claim.trees[0], metric)

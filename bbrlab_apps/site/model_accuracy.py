@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bbrlab.claims.expected import measured_point
+from bbrlab.claims.expected import measured_point, published_value
 from bbrlab.claims.schema import Claim
 from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.verdicts import FINAL
@@ -19,7 +19,6 @@ from bbrlab_apps.site.html import number
 
 HERE = "measured here"
 _SHARES = ("share_of_capacity", "share_of_goodput")
-_NOT_MEASURED = ("model output", "qualitative")
 _FEW = 10  # of fewer shares no quantile is told
 
 
@@ -41,16 +40,11 @@ class Accuracy:
         return float(np.median(self.distances))
 
 
-def published(claim: Claim) -> float | None:
-    """The number that a claim compares with, if somebody printed or measured it: not a model's, nor our reading of words."""
-    return None if claim.exactness in _NOT_MEASURED else claim.expect.value
-
-
 def distances(findings: Findings, claims: Iterable[Claim]) -> list[float]:
     """Of the judged claims whose number is a group's share and is published: how far the measured mean is from that."""
     rows = [(claim, findings.of_claim.get(claim.id)) for claim in claims if claim.metric in _SHARES]
     shares = [(claim, float(row["mean"])) for claim, row in rows if row is not None and row["verdict"] in FINAL]
-    apart = [abs(mean - value) for claim, mean in shares if (value := published(claim)) is not None]
+    apart = [abs(mean - value) for claim, mean in shares if (value := published_value(claim)) is not None]
     return [distance for distance in apart if np.isfinite(distance)]
 
 
@@ -76,7 +70,7 @@ def compared(findings: Findings) -> Iterator[Compared]:
     """Of the papers' claims on a share that was measured and is published."""
     for claim in (c for s in findings.defined if not s.own for c in s.claims):
         row, figure = findings.of_claim.get(claim.id), findings.figures.get(claim.figures[0])
-        value = published(claim)
+        value = published_value(claim)
         if row is None or figure is None or value is None or not math.isfinite(row["mean"]):
             continue
         one = measured_point(claim, figure)
