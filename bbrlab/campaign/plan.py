@@ -90,7 +90,7 @@ class Plan:
     packages: str  # versions of the Debian packages that guests use
     shipped: list[str]
     documents: list[str]  # files of the documentation that the site has
-    others: list[str]  # files outside of the checkout that it depends on: own kernels, traces
+    others: list[str]  # files beside SOURCES that it depends on: own kernels, what scenarios name
     signature: str  # of all that the plan was worked out from (signature_of())
 
     @property

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.paths import name_of
+from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign.documents import linked, sources
 from bbrlab.campaign.plan import Plan, PlannedFigure, PlannedPoint, signature_of
 from bbrlab.campaign.resources import group_of, guest_mb, machine_facts, memory_mb, runtime_min
@@ -23,7 +25,16 @@ from bbrlab.claims.wanted_seeds import may_ask
 from bbrlab.kernel.users import users_file
 from bbrlab.models.predictions import KINDS, prediction_file, steps_of
 from bbrlab.results.algorithm_table import draws_nothing
-from bbrlab.results.figures import Figure, figures_at, has_panel, lacking_ccas, own_of_figure, write_points
+from bbrlab.results.figures import (
+    Figure,
+    figures_at,
+    has_panel,
+    lacking_ccas,
+    own_of_figure,
+    scenario_files,
+    write_points,
+)
+from bbrlab.results.nested import leaves
 from bbrlab.results.replacement import UNCHANGED, check_replaced, replacement
 from bbrlab.results.run_estimate import disk_bytes, estimate_s
 from bbrlab.scenario.point import Point
@@ -65,15 +76,17 @@ def make_plan(given: Mapping[str, Any], figures: Sequence[str] | None = None) ->
 
 
 def _others(chosen: Collection[Figure]) -> list[str]:
-    """Files outside of the checkout that the plan depends on: own kernels, traces, results that ship elsewhere."""
-    traces = {
-        Path(flow.traffic.trace)
-        for figure in chosen
-        for flow in figure.scenario.flows
-        if flow.traffic is not None and flow.traffic.trace != "model"
-    }
-    traces |= {Path(figure.scenario.network.trace) for figure in chosen if figure.scenario.network.trace is not None}
-    return [str(path) for path in (users_file(), *sorted(traces), *sorted(paths.SHIPPED.glob("*/manifest.json")))]
+    """Files beside plan.SOURCES that the plan depends on: own kernels, what scenarios name, results that ship elsewhere."""
+    scenarios = scenario_files()
+    named = {path for figure in chosen for path in _named_files(scenarios[figure.id])}
+    return [str(path) for path in (users_file(), *sorted(named), *sorted(paths.SHIPPED.glob("*/manifest.json")))]
+
+
+def _named_files(scenario: Path) -> Iterator[Path]:
+    """The files that a scenario names anywhere: also in its sweep, cases and scales, and lists of changes, of which a checked scenario
+    has the rows alone."""
+    texts = [value for _, value in leaves(read_yaml(scenario)) if isinstance(value, str)]
+    return (path for text in texts if os.path.isfile(path := scenario.parent / text))
 
 
 def planned_figures(figures: Iterable[Figure]) -> list[PlannedFigure]:

@@ -13,7 +13,9 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign import planning, snakefile
-from bbrlab.campaign.plan import plan_file, read_plan, text_of
+from bbrlab.campaign.plan import plan_file, read_plan, signature_of, text_of
+from bbrlab.results.figures import figures_at
+from tests.conftest import scenario_dict
 
 CONFIG = read_yaml(paths.CONFIG / "config.yaml") | {"scale": "smoke", "figures": ["tang/fig2"]}
 
@@ -26,6 +28,32 @@ def workflow(main: bool, **jobs) -> SimpleNamespace:
 def plan(tmp_path, monkeypatch):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     return snakefile.plan_of(workflow(main=True), CONFIG)
+
+
+# {how a scenario names FILE: the fields that do, and two contents of the file}
+NAMED = {
+    "as its own": ({"network__trace": "FILE"}, "0\n5\n", "0\n5\n9\n"),
+    "in a sweep": ({"sweep": {"network.trace": ["cellular", "FILE"]}}, "0\n5\n", "0\n5\n9\n"),
+    "in a case": ({"cases": {"one": {"network.trace": "FILE"}}}, "0\n5\n", "0\n5\n9\n"),
+    "a list of changes": ({"network__changes": "FILE"}, "0 40\n", "0 40\n5 60\n"),
+}
+
+
+@pytest.mark.parametrize(("changes", "first", "second"), NAMED.values(), ids=NAMED)
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_plan_follows_each_file_that_its_scenarios_name(changes, first, second, relative, tmp_path, monkeypatch):
+    """Files outside of the checkout, of which points have the content."""
+    monkeypatch.setattr(paths, "SCENARIOS", tmp_path / "scenarios")
+    file, scenario = tmp_path / "file.txt", paths.SCENARIOS / "own" / "fig.yaml"
+    scenario.parent.mkdir(parents=True)
+    file.write_text(first)
+    content = json.dumps(scenario_dict(paper="own", name="fig", **changes))
+    scenario.write_text(content.replace("FILE", "../../file.txt" if relative else str(file)))
+    others = planning._others(figures_at("smoke", ["own/fig"]))
+    before = signature_of(CONFIG, others)
+    assert signature_of(CONFIG, others) == before
+    file.write_text(second)
+    assert signature_of(CONFIG, others) != before
 
 
 def refuse(*arguments: object) -> None:
