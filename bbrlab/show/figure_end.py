@@ -41,7 +41,7 @@ def show_figure_end(path: Path, claims: pd.DataFrame, statements: pd.DataFrame, 
     console.print(f"{id}: {figure.scenario.figure}, scale {scale}")
     show_points(some, console, beside)
     if hidden := rows["point"].nunique() - some["point"].nunique():
-        console.print(f"and {number_of(hidden, 'more point')}, which are nearer")
+        console.print(f"and {number_of(hidden, 'more point')}")
     if len(statements):
         _show_statements(id, claims, statements, console)
     places = {

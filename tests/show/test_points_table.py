@@ -103,7 +103,7 @@ def test_of_many_points_those_that_do_not_reproduce_come_first(tmp_path):
     table = read_figure(paths.ROOT / "shipped/quick/sarpkaya2025/fig2a.parquet")
     rows = [line for line in lines if " bbr1 " in line or " cubic " in line]
     hidden = table["point"].nunique() - len(rows) // 2
-    assert hidden > 0 and f"and {hidden} more points, which are nearer" in lines
+    assert hidden > 0 and f"and {hidden} more points" in lines, "their order is by verdict, not by distance"
 
 
 def test_the_command_prints_points_and_statements(tmp_path):
