@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from bbrlab.base.words import number_of
 from bbrlab.claims.schema import rounded
 from bbrlab.results.algorithm_table import OTHER_COLOURS
 from bbrlab.results.verdicts import (
@@ -127,7 +128,8 @@ def marks_text(claim: Any, scale: str | None = None) -> str:
     if claim["verdict"] == INCONCLUSIVE and (settles := settles_text(claim["settles"])):
         parts.append(settles)
     if claim["set_aside"]:
-        parts.append(f"{claim['set_aside']} points without enough runs: the same on whichever side they are")
+        points = number_of(int(claim["set_aside"]), "point")
+        parts.append(f"{points} without enough runs: the same verdict on either side")
     if not claim["why"] or claim["verdict"] == PARTLY_RUN:
         parts += [f"{claim['failed']} of {claim['seeds']} seeds failed"] if claim["failed"] else []
         parts += [f"{claim['without']} of {claim['seeds']} seeds have no number"] if claim["without"] else []

@@ -120,6 +120,8 @@ CLAIM = {"why": "", "verdict": REPRODUCED, "set_aside": 0, "failed": 0, "without
     ("changes", "said"),
     [
         ({}, ""),
+        ({"set_aside": 1}, "1 point without enough runs: the same verdict on either side"),
+        ({"set_aside": 2}, "2 points without enough runs: the same verdict on either side"),
         ({"failed": 1}, "1 of 5 seeds failed"),
         ({"failed": 1, "without": 2}, "1 of 5 seeds failed; 2 of 5 seeds have no number"),
         ({"verdict": NOT_REPRODUCED, "stands": False}, "not significant among so many claims (Benjamini-Hochberg)"),
