@@ -47,30 +47,27 @@ def curves(
     *,
     published: pd.DataFrame | None = None,
     models: dict[str, pd.DataFrame] | None = None,
-    scale: float = 1.0,
-    group: int = 0,
     log_x: bool = True,
     labels: tuple[str, str] = ("", ""),
     limits: tuple[float | None, float | None] = (0, None),
     of_whole: bool | None = None,
 ) -> Figure:
-    """Means over the seeds with 95 % intervals, one line per value of ``line``, one axes per value of ``panel``.
+    """Means of the first flow group over the seeds with 95 % intervals, one line per value of ``line``, one axes per value of ``panel``.
 
     A CCA's line has its colour, and a single line that of the group's CCA if it has one; open circles are published, dashes a model.
 
     Args:
         table: tables.figure_table() of a figure.
-        x, y: columns; y is multiplied by ``scale``.
+        x, y: columns.
         line, panel: columns whose values become lines and axes.
         published: the same columns of published values, drawn as open circles in the line's colour.
         models: {name of style.MODEL_STYLES: the same columns of a model}, drawn in the line's colour.
-        group: the flow group whose rows are drawn.
         log_x: whether x is drawn to base 2, with a tick at each value that has room for its number.
         limits: of y.
         of_whole: whether y is a part of a whole, beyond which no interval reaches; default: what the metric is (bounds_of()).
-        labels: of the axes; an empty one of y is the metric's (bbrlab/measure/metrics.py), if it is not scaled.
+        labels: of the axes; an empty one of y is the metric's (bbrlab/measure/metrics.py).
     """
-    of_group = table[table["group"] == group]
+    of_group = table[table["group"] == 0]
     keys = [k for k in (panel, line, x) if k]
     points = point_means(of_group, keys, y)
     panels = in_order(points[panel]) if panel else [None]
@@ -87,14 +84,14 @@ def curves(
         for name in lines:
             here = rows_with(points, {panel: at, line: name}).sort_values(x)
             label = "measured here" if name is None else words_of_case(plain(name), case_of)
-            axes.errorbar(here[x], here["mean"] * scale, yerr=interval_bars(here["mean"], here["ci95"], *bounds) * scale, ls="-", ms=7 if looks[name]["marker"] == "." else 4, lw=1.3,
+            axes.errorbar(here[x], here["mean"], yerr=interval_bars(here["mean"], here["ci95"], *bounds), ls="-", ms=7 if looks[name]["marker"] == "." else 4, lw=1.3,
                           capsize=2, label=label, **looks[name])  # fmt: skip
             if published is not None:
                 theirs = rows_with(published, {panel: at, line: name}).sort_values(x)
-                axes.plot(theirs[x], theirs[y] * scale, "o", mfc="white", ms=7, color=looks[name]["color"], zorder=3)
+                axes.plot(theirs[x], theirs[y], "o", mfc="white", ms=7, color=looks[name]["color"], zorder=3)
             for model, values in (models or {}).items():
                 theirs = rows_with(values, {panel: at, line: name}).sort_values(x)
-                axes.plot(theirs[x], theirs[y] * scale, MODEL_STYLES[model], lw=1.2, color=looks[name]["color"])
+                axes.plot(theirs[x], theirs[y], MODEL_STYLES[model], lw=1.2, color=looks[name]["color"])
         if at is not None:
             axes.set_title(f"{panel} = {plain(at)}" if is_number(at) else words_of_case(str(at), case_of))
         if log_x:
@@ -103,12 +100,12 @@ def curves(
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_ylim(*limits)
     highest = max(axes.dataLim.y1 for axes in grid.flat[: len(panels)])
-    if limits[1] is None and bounds[1] == 1 and highest * scale > 0.5:
+    if limits[1] is None and bounds[1] == 1 and highest > 0.5:
         grid.flat[0].set_ylim(top=1.02)
     elif limits[1] is None and np.isfinite(highest):  # room above: of the whole height, not of the data's span
         grid.flat[0].set_ylim(top=highest + 0.06 * (highest - grid.flat[0].get_ylim()[0]))
     figure.supxlabel(labels[0], fontsize=11)
-    figure.supylabel(labels[1] or (label_of(y) if scale == 1 else ""), fontsize=11)
+    figure.supylabel(labels[1] or label_of(y), fontsize=11)
     handles, names = grid.flat[0].get_legend_handles_labels()
     ink = looks[None]["color"] if line is None else QUIET
     for model in models or {}:
