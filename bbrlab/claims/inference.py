@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,24 +15,12 @@ ERROR = 0.05  # both sides together
 LOOKS = 3  # how often a claim without a tolerance is looked at, at most, while seeds are added
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """The mean of some seeds' numbers."""
+class Interval(NamedTuple):
+    """The interval of a mean by Student's t, in the numbers' unit; a point if all of them are equal."""
 
-    mean: float  # of the numbers
-    half_width: float  # of the interval by Student's t; 0 if all numbers are equal
-    confidence: float  # of that interval
-    count: int  # how many numbers
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-        return self.mean - self.half_width
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval."""
-        return self.mean + self.half_width
+    low: float
+    high: float
+    confidence: float
 
 
 def looks(trials: int, cap: int) -> list[int]:
@@ -45,15 +33,16 @@ def confidence_of(intervals: int) -> float:
     return 1 - ERROR / intervals
 
 
-def estimate(values: Array, intervals: int = 1) -> Estimate:
-    """Mean and interval of independent numbers.
+def estimate(values: Array, intervals: int = 1) -> Interval:
+    """The interval of the mean of independent numbers.
 
     Args:
         values: shape (seeds,), finite, at least two.
         intervals: how many there are of which any may be wrong.
     """
     confidence = confidence_of(intervals)
-    return Estimate(float(np.mean(values)), students_half_width(values, confidence), confidence, len(values))
+    mean, half_width = float(np.mean(values)), students_half_width(values, confidence)
+    return Interval(mean - half_width, mean + half_width, confidence)
 
 
 def p_values(values: Array, low: float, high: float, looks: int = 1) -> tuple[float, float]:

@@ -201,7 +201,8 @@ def test_with_its_seeds_an_interval_is_narrow_enough():
     count = 3
     for _ in range(6):
         count = narrow_enough(draws[:count], 0.1 / 3, 60)
-    assert estimate(draws[:count]).half_width <= 0.1 / 3
+    interval = estimate(draws[:count])
+    assert (interval.high - interval.low) / 2 <= 0.1 / 3
 
 
 def test_what_seeds_may_cost_caps_those_of_costly_points(tmp_path, fig2a):
