@@ -16,15 +16,16 @@ from bbrlab.results.schema import RUN_AGAIN, read_with
 from bbrlab.scenario.rates import Rate, before, buffer_full_ms, highest_mbit, queueing_delay_ms
 from bbrlab.show.plots.style import ABOVE
 
+BIN_S = 2.0  # over which goodput is averaged
 
-def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str], bin_s: float = 2.0) -> Figure:
+
+def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str]) -> Figure:
     """One run over time: goodput of each group, and the bottleneck queue.
 
     Args:
         samples: samples.parquet of the run.
         rate: of the bottleneck: the scenario's network, if the rate changes during the run.
         groups: the CCA of each flow group.
-        bin_s: width of the bins over which goodput is averaged.
     """
     columns = ["time_s", "flow", "group", "bytes_acked", "queue_bytes"]
     data = read_with(samples, columns, columns, RUN_AGAIN)
@@ -32,7 +33,7 @@ def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str
     figure, (top, bottom) = plt.subplots(
         2, 1, figsize=(10.5, 4.6), sharex=True, layout="constrained", height_ratios=[3, 2]
     )
-    for group, goodput in goodput_series(data, bin_s, "group").items():
+    for group, goodput in goodput_series(data, BIN_S, "group").items():
         cca = groups[group]
         which = "" if list(groups).count(cca) == 1 else f" (flows.{group})"  # as the scenario's fields are called
         top.plot(*goodput, lw=0.9, color=colour_of_cca(cca), label=f"{label_of_cca(cca)}{which}")

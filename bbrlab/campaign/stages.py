@@ -49,11 +49,10 @@ FOR_READERS = {"Field": "description", "Option": "help", "Argument": "help"}  # 
 LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Python and numba leave beside them
 
 
-def stage_hash(stage: str, root: Path | None = None) -> str:
+def stage_hash(stage: str) -> str:
     """SHA-256 of what a stage's code does and of its data. UserError if a module or folder of the stage is not there."""
-    root = root or paths.ROOT
-    hashes = {_with_imports(path, root) for path in modules_of(stage, root) if _parsed(path).does_something}
-    hashes |= {_of_data(path, root) for path in data_of(stage, root)}
+    hashes = {_with_imports(path, paths.ROOT) for path in modules_of(stage) if _parsed(path).does_something}
+    hashes |= {_of_data(path, paths.ROOT) for path in data_of(stage)}
     return _sha256("\n".join(sorted(hashes)))
 
 

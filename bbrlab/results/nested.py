@@ -20,13 +20,13 @@ class Difference(NamedTuple):
     second: Any
 
 
-def leaves(content: Any, place: str = "", *, whole_lists: bool = False) -> Iterator[tuple[str, Any]]:
+def leaves(content: Any, *, whole_lists: bool = False) -> Iterator[tuple[str, Any]]:
     """Every value with its path: ("groups.0.cca", "bbr1"). Empty objects and lists are values, too.
 
     Args:
         whole_lists: a list without objects is one value.
     """
-    stack = [(place, content)]
+    stack = [("", content)]
     while stack:  # no recursion: untrusted content may be nested deeply
         place, value = stack.pop()
         inner: Iterable[tuple[Any, Any]] = ()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bbrlab_apps.traffic.records import Packet
 
 SEQUENCE_NUMBERS = 1 << 32
-FIN, SYN = 1, 2
+SYN = 2
 IPV4, IPV6, PPPOE = 0x0800, 0x86DD, 0x8864
 VLANS, MPLS = (0x8100, 0x88A8, 0x9100, 0x9200), (0x8847, 0x8848)
 ETHERTYPES = {0x0806: "ARP", 0x88CC: "LLDP", 0x8863: "PPPoE discovery", 0x88E5: "MACsec", 0x888E: "EAPOL"}

@@ -78,13 +78,15 @@ def _sums(minutes: dict[str, dict[str, float]], figures: Sequence[str]) -> list[
     return [span(sum(times)) if times else "-" for times in there]
 
 
-def howto(text: str, shipped: Path = paths.ROOT / "shipped") -> str:
+def howto(text: str) -> str:
     """artifact.md with the runs and minutes of ONE_PAPER at scale full: the seeds that it ships with. ValueError if the page has no place for them."""
     number, seconds = 0, 0.0
     for figure in figures_at(FULL, []):
         if figure.id.split("/")[0] == ONE_PAPER:
             points = {point.label: point for point in figure.points}
-            runs = read_figure(shipped / FULL / f"{figure.id}.parquet").drop_duplicates(["point", "seed"])
+            runs = read_figure(paths.ROOT / "shipped" / FULL / f"{figure.id}.parquet").drop_duplicates(
+                ["point", "seed"]
+            )
             number += len(runs)
             seconds += sum(estimate_s(points[label]) for label in runs["point"])
     minutes = round(seconds / 60 / CORES)
