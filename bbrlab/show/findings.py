@@ -69,7 +69,7 @@ class Findings:
 
     @cached_property
     def every(self) -> pd.DataFrame:
-        """A row for each defined statement, as outcomes.py counts them: those that were not judged are not run."""
+        """A row for each defined statement, as verdict_counts.py counts them: those that were not judged are not run."""
         names = ["id", "paper", "own", "exactness"]
         table = pd.DataFrame([[getattr(s, name) for name in names] for s in self.defined], columns=names)
         of_results = self.statements[["id", "verdict", "code", "cause", "chosen_after", *_CLAIMS_OF]]
@@ -88,7 +88,7 @@ class Findings:
 
     @cached_property
     def step_of(self) -> dict[str, str]:
-        """{id of a statement: one of outcomes.STEPS}."""
+        """{id of a statement: one of verdict_counts.STEPS}."""
         return dict(zip(self.every["id"], self.every["step"], strict=True))
 
     @cached_property

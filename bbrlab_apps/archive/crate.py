@@ -1,6 +1,6 @@
 """What an archive is and which runs are in it, as an RO-Crate (Process Run Crate 0.5: https://w3id.org/ro/wfrun/process).
 
-The crate's root is an archive's folder (artifact.py). Each guest run is an action with what its own manifest says: its point, seed,
+The crate's root is an archive's folder (pack.py). Each guest run is an action with what its own manifest says: its point, seed,
 times, kernel and the commit of its code. Tables, verdicts and pages are described as files, without actions: which of them Snakemake
 made from what is not recorded by anything that could be read here.
 """

@@ -1,4 +1,4 @@
-"""Stage ``claims``: what the papers say, verdict_tables by the tables."""
+"""Stages ``seeds`` and ``claims``: how many seeds claims ask for, and what comes of the claims by the tables of runs."""
 
 from __future__ import annotations
 
