@@ -67,13 +67,11 @@ def grade(
 
     What is graded already and has not changed is not graded again.
     """
-    from bbrlab_apps.grading.class_page import CLASS_PAGE, class_page
-    from bbrlab_apps.grading.classroom import name_of, submissions_in, without_submission
+    from bbrlab_apps.grading.classroom import name_of
     from bbrlab_apps.grading.grade import check_out, grade_submission
     from bbrlab_apps.grading.load import load_rubric
     from bbrlab_apps.grading.people import read_people
     from bbrlab_apps.grading.personal import checked_id
-    from bbrlab_apps.grading.report import CLASS, CLASS_HEAD, NOT_HANDED_IN, class_table
     from bbrlab_apps.grading.rerun import ready
 
     if (submission is None) == (class_ is None):
@@ -101,29 +99,7 @@ def grade(
             _show(result, out / name)
         return
     assert class_ is not None
-    if out.resolve().is_relative_to(class_.resolve()):
-        raise UserError(
-            f"--out {out}: lies in --class {class_}, and would be graded as a submission; choose another folder"
-        )
-    submissions = submissions_in(class_)
-    absent = [] if course is None else without_submission(course, submissions)
-    people, notes = read_people(loaded, submitted, marks, list(submissions))
-    for note in notes:
-        typer.echo(f"note: {note}", err=True)
-    check_file("--out", out / CLASS, CLASS_HEAD.encode())
-    check_file("--out", out / CLASS_PAGE, PAGE_MARK)
-    for name in submissions:
-        check_out(out / name)
-    grades = _class(submissions, rubric, loaded, out, cores or all_cores(), people, as_json)
-    from bbrlab.base import files
-
-    files.write_text(out / CLASS, class_table(grades, absent))
-    files.write_text(out / CLASS_PAGE, class_page(grades, absent))
-    typer.echo(f"{len(grades)} graded: {out / CLASS}  {out / CLASS_PAGE}", err=as_json)
-    if absent:
-        typer.echo(f"{len(absent)} {NOT_HANDED_IN}: {in_short(absent)}", err=as_json)
-    if as_json:
-        print_json([grades[student] for student in sorted(grades)])
+    _grade_class(class_, rubric, loaded, course, submitted, marks, out, cores or all_cores(), as_json)
 
 
 @app.command()
@@ -287,6 +263,45 @@ def _show(result: Grade, out: Path) -> None:
     if result["pending"]:
         typer.echo(f"WAIT for a person to grade: {', '.join(result['pending'])}")
     typer.echo(f"{result['student']}: {number(result['score'])} of {number(result['of'])} points: {out / PAGE}")
+
+
+def _grade_class(
+    folder: Path, rubric_file: Path, rubric: Rubric, course: Roster | None, submitted: Path | None, marks: Path | None, out: Path, cores: int, as_json: bool
+) -> None:  # fmt: skip
+    """Grade a class and write its table and page: arguments as of grade(). UserError before anything is graded, if something is wrong.
+
+    Args:
+        folder: with everybody's submissions.
+        course: everybody of the course, of whom those without a submission are told; None: not known.
+    """
+    from bbrlab.base import files
+    from bbrlab_apps.grading.class_page import CLASS_PAGE, class_page
+    from bbrlab_apps.grading.classroom import submissions_in, without_submission
+    from bbrlab_apps.grading.grade import check_out
+    from bbrlab_apps.grading.people import read_people
+    from bbrlab_apps.grading.report import CLASS, CLASS_HEAD, NOT_HANDED_IN, class_table
+
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise UserError(
+            f"--out {out}: lies in --class {folder}, and would be graded as a submission; choose another folder"
+        )
+    submissions = submissions_in(folder)
+    absent = [] if course is None else without_submission(course, submissions)
+    people, notes = read_people(rubric, submitted, marks, list(submissions))
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    check_file("--out", out / CLASS, CLASS_HEAD.encode())
+    check_file("--out", out / CLASS_PAGE, PAGE_MARK)
+    for name in submissions:
+        check_out(out / name)
+    grades = _class(submissions, rubric_file, rubric, out, cores, people, as_json)
+    files.write_text(out / CLASS, class_table(grades, absent))
+    files.write_text(out / CLASS_PAGE, class_page(grades, absent))
+    typer.echo(f"{len(grades)} graded: {out / CLASS}  {out / CLASS_PAGE}", err=as_json)
+    if absent:
+        typer.echo(f"{len(absent)} {NOT_HANDED_IN}: {in_short(absent)}", err=as_json)
+    if as_json:
+        print_json([grades[student] for student in sorted(grades)])
 
 
 def _class(

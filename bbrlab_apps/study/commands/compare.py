@@ -52,6 +52,38 @@ def compare(
         raise UserError(
             f"--out {out}: is the picture of two runs; give their folders (bbrlab compare RUN RUN --out {out})"
         )
+    _compare_campaigns(
+        figures or [],
+        sides_given=(kernel or [], results or [], config or []),
+        scale=scale,
+        metric=metric,
+        run=run,
+        cores=cores,
+        csv=csv,
+        page=page,
+        as_json=as_json,
+    )
+
+
+def _compare_campaigns(
+    figures: list[str],
+    *,
+    sides_given: tuple[list[str], list[Path], list[str]],
+    scale: str | None,
+    metric: list[str] | None,
+    run: bool,
+    cores: int | None,
+    csv: Path | None,
+    page: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare two sides point by point and verdict by verdict: arguments as of compare().
+
+    UserError if there is nothing to compare; typer.Exit if something moves.
+
+    Args:
+        sides_given: kernels, folders of results and settings, of which two name the sides (sources_of()).
+    """
     from bbrlab.claims.judge import judge_all
     from bbrlab.claims.load import claims_of, load_statements
     from bbrlab.comparison.compare import METRICS, compare_points, compare_verdicts, only_in
@@ -71,7 +103,7 @@ def compare(
     nothing = compare_points({}, {}, metrics)  # says if there is no such metric, before a campaign runs
     outputs.check_file("--csv", csv, csv_head(nothing))
     outputs.check_file("--page", page, outputs.PAGE)
-    sides = sources_of(kernel or [], results or [], config or [])
+    sides = sources_of(*sides_given)
     scale = scale or load_config().scale
     jobs = cores or all_cores()
     by_id = {f.id: f for f in figures_at(scale, figures or None)}
