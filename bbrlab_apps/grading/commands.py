@@ -91,7 +91,7 @@ def grade(
             raise UserError(f"{submission}: is not there; give the folder or the archive of a submission")
         name = checked_id(student or name_of(submission))
         people, _ = read_people(loaded, submitted, marks, [name])  # rows of the rest of the class are no fault
-        check_out(out / name)
+        check_out(out / name, submission)
         result = grade_submission(submission, rubric, name, out / name, by_people=people[name])
         if as_json:
             print_json(result)
@@ -292,8 +292,8 @@ def _grade_class(
         typer.echo(f"note: {note}", err=True)
     check_file("--out", out / CLASS, CLASS_HEAD.encode())
     check_file("--out", out / CLASS_PAGE, PAGE_MARK)
-    for name in submissions:
-        check_out(out / name)
+    for name, path in submissions.items():
+        check_out(out / name, path)
     grades = _class(submissions, rubric_file, rubric, out, cores, people, as_json)
     files.write_text(out / CLASS, class_table(grades, absent))
     files.write_text(out / CLASS_PAGE, class_page(grades, absent))

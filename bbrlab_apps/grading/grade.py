@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base import files, outputs, paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.words import in_short
 from bbrlab.campaign.stages import PACKAGES
 from bbrlab.claims.schema import rounded
 from bbrlab.kernel.built import Kernel
@@ -31,6 +33,7 @@ from bbrlab_apps.grading.submitted_content import SubmittedContent, read_limited
 from bbrlab_apps.grading.submitted_runs import COPIED, OTHERS_RUN
 
 CONTENT = "examined.json"
+GRADE_FILES = (PAGE, GRADESCOPE, GRADE, CONTENT)
 UNREADABLE = "cannot be read"
 PARTS = (SCENARIO, ANSWERS, NOTEBOOK, RESULTS)  # of a submission
 ENTRIES_MAX = 200_000  # of a submission, whose state decides whether it is graded anew
@@ -83,10 +86,30 @@ def _content_of(task: _Task) -> SubmittedContent:
     return submitted
 
 
-def check_out(out: Path) -> None:
-    """UserError if a student's folder has a file that is not of a grade, and that a grade would replace."""
-    for name in (PAGE, GRADESCOPE, GRADE, CONTENT):
+def check_out(out: Path, submission: Path) -> None:
+    """UserError if a student's folder of results is no place for a grade, which has the right answers: it lies in the submission, has
+    other files and no grade (as a submission has), or a file that is not of a grade and that a grade would replace."""
+    if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(submission)):
+        raise UserError(
+            f"--out {out}: lies in the submission {submission}, and a grade has the right answers; choose another folder"
+        )
+    if others := _names_without_grade(out):
+        raise UserError(
+            f"--out {out}: has {in_short(others, 3)} and no grade; it may be a submission, and a grade has the right answers; choose "
+            "another folder"
+        )
+    for name in GRADE_FILES:
         outputs.check_file("--out", out / name, outputs.PAGE if name == PAGE else outputs.JSON)
+
+
+def _names_without_grade(folder: Path) -> list[str]:
+    """What is in a folder and is of no grade, if there is no grade, either. Hidden files, which systems make, do not count."""
+    if not folder.is_dir() or (folder / CONTENT).exists() or (folder / GRADE).exists():
+        return []
+    try:
+        return sorted(e.name for e in folder.iterdir() if e.name not in GRADE_FILES and not e.name.startswith("."))
+    except OSError as error:
+        raise files.explain(error, folder) from None
 
 
 def grade_submission(

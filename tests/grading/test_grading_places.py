@@ -12,8 +12,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
 from bbrlab.base.errors import UserError
+from bbrlab.cli.commands import app
 from bbrlab_apps.grading import grade
 from bbrlab_apps.grading.grade import check_out
 from bbrlab_apps.grading.load import load_rubric
@@ -219,7 +221,51 @@ def test_a_grade_replaces_grades_and_nothing_else(tmp_path, name):
     mine = {"assignment": "mine", "examined": True, "tests": [{"visibility": "visible"}]}  # as in many a file
     (tmp_path / name).write_text(json.dumps(mine, indent=1))
     with pytest.raises(UserError, match=f"{name}: is there, and does not have the mark"):
-        check_out(tmp_path)
+        check_out(tmp_path, tmp_path / "ada")
+
+
+def refused_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *argv: str) -> str:
+    """What ``bbrlab grade`` says that writes nothing."""
+    rubric = write_rubric(tmp_path)
+    monkeypatch.setattr("bbrlab_apps.grading.rerun.ready", lambda rubric: SimpleNamespace(key="k"))
+    before = sorted(tmp_path.rglob("*"))
+    found = CliRunner().invoke(app, ["grade", *argv, "--rubric", str(rubric)])
+    assert isinstance(found.exception, UserError) and sorted(tmp_path.rglob("*")) == before
+    return str(found.exception)
+
+
+@pytest.mark.parametrize(
+    ("where", "argv"),
+    [
+        (".", ("one/ada", "--out", "one")),
+        (".", ("one/ada", "--out", "one/ada")),
+        (".", ("one/ada", "--out", "one/ada/grades/all")),
+        (".", ("one/ada", "--out", "link")),
+        ("one", ("ada", "--out", ".")),
+        ("one/ada", (".",)),
+        (".", ("one/ada", "--student", "bob", "--out", "one/ada")),
+        (".", ("--class", "links", "--out", "one")),
+    ],
+)
+def test_right_answers_are_not_written_into_the_submission(tmp_path, monkeypatch, where, argv):
+    (tmp_path / "one/ada").mkdir(parents=True)
+    (tmp_path / "one/ada/answers.yaml").touch()
+    (tmp_path / "link").symlink_to("one")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/ada").symlink_to("../one/ada")
+    monkeypatch.chdir(tmp_path / where)
+    said = refused_place(tmp_path, monkeypatch, *argv)
+    assert "lies in the submission" in said and "a grade has the right answers; choose another folder" in said
+
+
+@pytest.mark.parametrize("argv", [("one/ada", "--student", "bob", "--out", "two"), ("--class", "one", "--out", "two")])
+def test_right_answers_are_not_written_into_another_submission(tmp_path, monkeypatch, argv):
+    """One student's under another's name, and a class's into the folder of another class."""
+    for place in ("one/ada", "one/bob", "two/bob/homework"):
+        (tmp_path / place).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    said = refused_place(tmp_path, monkeypatch, *argv)
+    assert said.startswith("--out two/bob: has homework and no grade; it may be a submission")
 
 
 def test_a_submission_is_graded_again_where_it_was_graded(tmp_path, monkeypatch):
@@ -229,7 +275,7 @@ def test_a_submission_is_graded_again_where_it_was_graded(tmp_path, monkeypatch)
     rubric, out = write_rubric(tmp_path), tmp_path / "grade"
     first = grade.grade_submission(tmp_path / "ada", rubric, "ada", out)
     assert {path.name for path in out.iterdir()} == {"report.html", "results.json", "grade.json", "examined.json"}
-    check_out(out)
+    check_out(out, tmp_path / "ada")
     assert json.loads(json.dumps(first)) == json.loads(
         json.dumps(grade.grade_submission(tmp_path / "ada", rubric, "ada", out))
     )
