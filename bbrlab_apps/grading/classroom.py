@@ -13,7 +13,7 @@ from bbrlab_apps.grading.people import Roster
 from bbrlab_apps.grading.personal import checked_id, drawn_seeds
 from bbrlab_apps.grading.report import CLASS
 from bbrlab_apps.grading.rubric import Rubric
-from bbrlab_apps.grading.submission import ARCHIVES
+from bbrlab_apps.grading.submission import ARCHIVES, PARTS
 from bbrlab_apps.grading.submitted_content import SubmittedContent
 from bbrlab_apps.grading.submitted_runs import SubmittedRun
 from bbrlab_apps.grading.submitted_samples import similarity
@@ -48,13 +48,18 @@ def submissions_in(folder: Path) -> dict[str, Path]:
     """{student: submission} of a class's folder, named by the students' ids.
 
     Whatever is not hidden counts as a submission. What is neither a folder nor an archive is graded as unreadable, so that no
-    student is left out in silence. UserError if there is none, two have the same name, or a name is no id.
+    student is left out in silence. UserError if there is none, the folder is itself one, two have the same name, or a name is no id.
     """
     submissions: dict[str, Path] = {}
     try:
         entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
     except OSError as error:
         raise files.explain(error, folder) from None
+    if parts := [entry.name for entry in entries if entry.name in PARTS]:
+        raise UserError(
+            f"--class {folder}: has {', '.join(parts)}, so it looks like one submission, not like a class; leave --class out (bbrlab grade "
+            f"{folder}), or move what is no submission away"
+        )
     for entry in entries:
         student = checked_id(name_of(entry), str(entry))
         if student == CLASS:

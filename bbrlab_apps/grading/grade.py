@@ -28,14 +28,13 @@ from bbrlab_apps.grading.personal import Personal, personal
 from bbrlab_apps.grading.report import GRADESCOPE, PAGE, write_report
 from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
 from bbrlab_apps.grading.rubric import Question, Rubric
-from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, RESULTS, SCENARIO
+from bbrlab_apps.grading.submission import PARTS
 from bbrlab_apps.grading.submitted_content import SubmittedContent, read_limited
 from bbrlab_apps.grading.submitted_runs import COPIED, OTHERS_RUN
 
 CONTENT = "examined.json"
 GRADE_FILES = (PAGE, GRADESCOPE, GRADE, CONTENT)
 UNREADABLE = "cannot be read"
-PARTS = (SCENARIO, ANSWERS, NOTEBOOK, RESULTS)  # of a submission
 ENTRIES_MAX = 200_000  # of a submission, whose state decides whether it is graded anew
 NOTHING: SubmittedContent = {
     "content_sha256": "", "incomplete": [], "notes": [], "scenario_wrong": ["there is no scenario that can be read"],

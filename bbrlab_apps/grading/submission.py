@@ -39,6 +39,7 @@ JUNK = {
     ".snakemake", ".editorconfig", ".jupyter", ".virtual_documents",
 }  # fmt: skip
 SCENARIO, ANSWERS, NOTEBOOK, RESULTS = "scenario.yaml", "answers.yaml", "notebook.ipynb", "results"
+PARTS = (SCENARIO, ANSWERS, NOTEBOOK, RESULTS)
 SHEET = "sheet.yaml"  # what the student was given
 PROBLEMS_MAX = 20  # problems, at most, that are listed
 NAMED_MAX = 5  # names or differences of one kind

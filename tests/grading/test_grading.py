@@ -38,7 +38,7 @@ from bbrlab_apps.grading.personal import personal, too_much
 from bbrlab_apps.grading.report import GRADESCOPE, PAGE, class_table, page
 from bbrlab_apps.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, drawn_runs, run_again
 from bbrlab_apps.grading.rubric import Limits, Values
-from bbrlab_apps.grading.submission import Submission
+from bbrlab_apps.grading.submission import PARTS, Submission
 from bbrlab_apps.grading.submitted_runs import (
     COPIED,
     EDITED_MANIFEST,
@@ -828,6 +828,15 @@ def test_a_class_needs_one_submission_for_each_id(tmp_path):
         submissions_in(tmp_path)
     with pytest.raises(UserError, match="is not there"):
         submissions_in(tmp_path / "none")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_submission_is_no_class(tmp_path, part):
+    """Each of its files would be graded as a student."""
+    for name in (part, "code"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(UserError, match=rf"has {part}, so it looks like one submission, .*; leave --class out"):
+        submissions_in(tmp_path)
 
 
 def test_a_file_that_was_exchanged_is_seen_and_a_walk_ends(tmp_path, monkeypatch):
