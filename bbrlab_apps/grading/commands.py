@@ -74,8 +74,10 @@ def grade(
     from bbrlab_apps.grading.personal import checked_id
     from bbrlab_apps.grading.rerun import ready
 
-    if (submission is None) == (class_ is None):
+    if submission is None and class_ is None:
         raise UserError("give a SUBMISSION, or --class FOLDER with one for each student")
+    if submission is not None and class_ is not None:
+        raise UserError("give a SUBMISSION, or --class FOLDER with one for each student, not both")
     if submission is not None and cores is not None:
         raise UserError("--cores is of a class, whose submissions are graded at once; leave it out")
     if submission is not None and roster is not None:

@@ -874,6 +874,7 @@ def test_the_command_says_what_it_needs(tmp_path):
     rubric = write_rubric(tmp_path)
     for argv, problem in (
         (("--rubric", rubric), "give a SUBMISSION, or --class"),
+        ((tmp_path, "--class", tmp_path, "--rubric", rubric), "for each student, not both"),
         ((tmp_path / "none", "--rubric", rubric), "is not there"),
         ((tmp_path, "--rubric", rubric, "--student", "a/b"), "--student"),
         (("--class", tmp_path / "none", "--rubric", rubric), "is not there"),
