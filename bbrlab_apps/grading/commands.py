@@ -198,6 +198,8 @@ def course_gradescope(
     from bbrlab_apps.grading.gradescope import write_autograder
     from bbrlab_apps.grading.load import load_rubric
 
+    if out.suffix.lower() != ".zip":
+        raise UserError(f"--out {out}: Gradescope takes a ZIP archive; give a name that ends in .zip")
     check_file("--out", out, b"build/built_with.json")  # which every autograder has
     _warn_of_salt(load_rubric(rubric))
     for note in write_autograder(rubric, roster, out):

@@ -386,6 +386,14 @@ def test_the_archive_for_gradescope(tmp_path):
         archive(tmp_path, roster=roster)
 
 
+@pytest.mark.parametrize("name", ["x.tar", "x", "zip"])
+def test_an_archive_for_gradescope_is_called_one(tmp_path, name):
+    """Before it is made: Gradescope would not take it."""
+    said = str(invoke("course", "gradescope", write_rubric(tmp_path), "--out", tmp_path / name).exception)
+    assert said == f"--out {tmp_path / name}: Gradescope takes a ZIP archive; give a name that ends in .zip"
+    assert not (tmp_path / name).exists()
+
+
 def unpacked(tmp_path: Path) -> Path:
     """/autograder as setup.sh leaves it, with this checkout and its environment in the place of those that it would install."""
     roster = tmp_path / "r.csv"
