@@ -107,7 +107,7 @@ def grade(
 @app.command()
 def assign(
     rubric: RubricFile,
-    student: Annotated[list[str] | None, typer.Option(help="A student's id; may be given several times.")] = None,
+    student: Annotated[list[str] | None, typer.Option(help="A student's id, without --roster; may be given several times.")] = None,
     roster: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="All students of a table, as Canvas, Moodle, Gradescope or a spreadsheet writes it.")] = None,
     id_column: IdColumn = None,
     sheets: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write a folder for each student: sheet, scenario, answers to fill in, notebook.")] = None,
@@ -127,7 +127,11 @@ def assign(
     loaded = load_rubric(rubric)
     _warn_of_salt(loaded)
     people = _read_roster(roster, id_column)
-    ids = [*(student or []), *(people.ids if people else [])]
+    if student and people is not None:
+        raise UserError(
+            "--roster draws for all of its students: leave --student out; or leave --roster out, to draw for one"
+        )
+    ids = student or (people.ids if people else [])
     if not ids:
         raise UserError("give --student ID, or --roster FILE.csv")
     if scenario is not None and len(ids) > 1:

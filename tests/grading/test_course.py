@@ -321,6 +321,13 @@ def test_a_sheet_that_is_written_again_keeps_what_was_filled_in(tmp_path):
     assert f"note: {folder}: kept {ANSWERS}, not as they are handed out" in said
 
 
+def test_a_sheet_is_of_a_roster_or_of_a_student(tmp_path):
+    """All of the roster would be drawn, whoever is named besides."""
+    (tmp_path / "r.csv").write_text("student\nada\nbob\n")
+    said = invoke("assign", "--rubric", write_rubric(tmp_path), "--roster", tmp_path / "r.csv", "--student", "bob")
+    assert "--roster draws for all of its students: leave --student out" in str(said.exception) and not said.output
+
+
 def test_a_class_has_no_grades_in_it(tmp_path, monkeypatch):
     """They would be the submission of a student called grades."""
     rubric = write_rubric(tmp_path)
