@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.claims import check, expressions
 from bbrlab.claims.expand import PLACEHOLDER
 from bbrlab.claims.schema import Claim, rounded
@@ -32,6 +33,8 @@ NOT_HERE = {
     "figure": "a rubric has one scenario, of which all its claims speak; leave it out",
     "published": "published values belong to papers; give numbers in expect",
 }
+# Files and folders of a submission without runs (four parts), and of a run: its folder, and the three files that are read.
+FILES, FILES_OF_RUN = 4, 4
 SEED_MAX = 99_999_999
 ID_MAX = 100
 LOOK_ALIKE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}  # scripts with letters that look the same
@@ -187,9 +190,7 @@ def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenari
         raise Misplaced(("scenario", "flows"), "scenario: short flows (traffic) cannot be graded; leave them out")
     if scenario.scales:
         raise Misplaced(("scenario", "scales"), "scenario: scales are of campaigns; leave them out")
-    if len(points) * rubric.seeds > rubric.limits.runs:
-        text = f"{len(points)} points and {rubric.seeds} seeds are more runs than limits.runs ({rubric.limits.runs})"
-        raise Misplaced(("scenario",), f"scenario: {text}")
+    _check_size(rubric, points)
     _check_cost(rubric, points)
     flat = flattened(points[0])
     for path in rubric.free:
@@ -198,6 +199,25 @@ def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenari
                 ("free", path), f"free: '{path}' is no value of the scenario (for example: network.rate_mbit)"
             )
     return scenario, points
+
+
+def _check_size(rubric: Rubric, points: list[Point]) -> None:
+    """Misplaced if the assigned runs are not as many, or as large, as other keys of the rubric say."""
+    limits, count = rubric.limits, len(points) * rubric.seeds
+    if count > limits.runs:
+        text = f"{len(points)} points and {rubric.seeds} seeds are more runs than limits.runs ({limits.runs})"
+        raise Misplaced(("scenario",), f"scenario: {text}")
+    if rubric.rerun > count and "rerun" in rubric.model_fields_set:
+        text = f"rerun: {rubric.rerun} is more than the {number_of(count, 'run')} asked for; give {count}, to have all made again"
+        raise Misplaced(("rerun",), text)
+    files = FILES + count * FILES_OF_RUN
+    if files > limits.files:
+        text = f"a submission has at least {files} files and folders, allowed are {limits.files}; allow more, or ask for less"
+        raise Misplaced(("limits", "files"), f"limits.files: {text}")
+    size_mb = sum(map(disk_bytes, points)) * rubric.seeds / 1e6
+    if size_mb > limits.submission_mb:
+        text = f"the runs asked for have about {rounded(size_mb, 3)} MB, allowed are {limits.submission_mb:g}; allow more, or ask for less"
+        raise Misplaced(("limits", "submission_mb"), f"limits.submission_mb: {text}")
 
 
 def _check_cost(rubric: Rubric, points: list[Point]) -> None:

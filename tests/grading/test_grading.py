@@ -13,6 +13,7 @@ import sys
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -170,6 +171,9 @@ WRONG = [
     ({"scenario": RUBRIC["scenario"] | {"trials": 9}}, "rubric.yaml:", "scenario.trials would have no effect: each point is run with the seeds"),
     ({"late": {"free_days": 5, "last_day": 2}}, "rubric.yaml:", "late.free_days would have no effect"),
     ({"late": {"free_days": 5, "percent_per_day": 0}}, "rubric.yaml:", "late.free_days would have no effect"),
+    ({"rerun": 3, "points": {"rerun": 5}}, "rubric.yaml:", "rerun: 3 is more than the 2 runs asked for; give 2, to have all made again"),
+    ({"limits": {"submission_mb": 0.001}}, "rubric.yaml:", "limits.submission_mb: the runs asked for have about 0.0"),
+    ({"limits": {"files": 11}}, "rubric.yaml:", "limits.files: a submission has at least 12 files and folders, allowed are 11"),
 ]  # fmt: skip
 
 
@@ -217,7 +221,7 @@ def test_what_may_be_chosen(given, allowed, refused, words):
 
 def test_every_value_of_a_rubric_is_tried(tmp_path, monkeypatch):
     """Of a parameter with very many values some, its ends among them; and the ends of all together."""
-    tried = []
+    tried: list[dict[str, object]] = []
     monkeypatch.setattr(grading_load, "filled_in", lambda rubric, values: tried.append(values))
     several = {f"p{i}": {"one_of": [1, 2, 3]} for i in range(8)} | {"q": {"low": 1, "high": 100_000, "step": 1}}
     load_rubric(write_rubric(tmp_path, parameters=several))
@@ -232,6 +236,12 @@ def test_a_parameter_that_nothing_is_of_is_noted(tmp_path):
     (note,) = grading_load.notes_on(load_rubric(write_rubric(tmp_path, parameters=parameters)))
     assert note.startswith("parameters.size: neither scenario nor claims or questions have {size}")
     assert not grading_load.notes_on(load_rubric(write_rubric(tmp_path)))
+
+
+def test_a_default_number_of_runs_made_again_fits_any_assignment(tmp_path):
+    content = {key: value for key, value in RUBRIC.items() if key != "rerun"} | {"seeds": 1, "points": {"rerun": 5}}
+    (tmp_path / "r.yaml").write_text(yaml.safe_dump(content))
+    assert load_rubric(tmp_path / "r.yaml").rerun == 2
 
 
 def test_values_that_make_no_assignment_together_are_named(tmp_path):
@@ -841,8 +851,6 @@ def test_a_submission_is_no_class(tmp_path, part):
 
 def test_a_file_that_was_exchanged_is_seen_and_a_walk_ends(tmp_path, monkeypatch):
     """Same name, size, mode and time of change: found by the time that nobody can set."""
-    from types import SimpleNamespace
-
     from bbrlab_apps.grading import grade as module
 
     rubric = write_rubric(tmp_path)
