@@ -23,7 +23,7 @@ from bbrlab_apps.grading.grades import GRADE, Grade, Item
 from bbrlab_apps.grading.judge import Judged, judge, points_of_figure
 from bbrlab_apps.grading.limited import Refused
 from bbrlab_apps.grading.load import load_rubric
-from bbrlab_apps.grading.marks import NOBODY, ByPeople, late_cost, worth
+from bbrlab_apps.grading.marks import NOBODY, ByPeople, late_cost, tolerance_of, worth
 from bbrlab_apps.grading.personal import Personal, personal
 from bbrlab_apps.grading.report import GRADESCOPE, PAGE, write_report
 from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
@@ -347,9 +347,7 @@ def _right_answer(question: Question, judged: Mapping[str, Judged]) -> tuple[str
         right = float(question.value or 0)
     if right is None:
         return None, 0.0, why
-    if question.within is not None:
-        return right, float(question.within), ""
-    return right, abs(right) * (question.within_percent or 0.0) / 100, ""
+    return right, tolerance_of(question, right), ""
 
 
 def _key(path: Path, rubric_file: Path, personal: Personal, kernel: Kernel) -> str:

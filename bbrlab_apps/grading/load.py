@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,8 +15,9 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.claims.expand import PLACEHOLDER
 from bbrlab.scenario.messages import explain_error
+from bbrlab_apps.grading.marks import idle_hints, tolerated_mistakes
 from bbrlab_apps.grading.personal import filled_in
-from bbrlab_apps.grading.rubric import Misplaced, Rubric, Scalar, Values, in_words
+from bbrlab_apps.grading.rubric import Misplaced, Question, Rubric, Scalar, Values, in_words
 
 TRIED_MAX = 200  # values of a parameter that a rubric is checked with
 CORNERS_MAX = 64  # combinations of smallest and largest values that it is checked with besides
@@ -38,40 +39,65 @@ def load_rubric(path: Path) -> Rubric:
         problems = [_explained(f"{path}:{lines.of(e['loc'])}", e, content) for e in error.errors()]
         raise UserError("\n".join(dict.fromkeys(problems))) from None
     rubric.keep_place(path.absolute().parent)
+    asked = []
     for chosen in _tried(rubric.parameters):
         try:
-            filled_in(rubric, chosen)
+            asked.append(filled_in(rubric, chosen).questions)
         except Misplaced as error:
             raise UserError(f"{path}:{lines.of(error.place)}: {error}{in_words(chosen)}") from None
-    if idle := next(_without_effect(rubric), None):
-        raise UserError(f"{path}:{lines.of(idle)}: {'.'.join(idle)} would have no effect: {_WHY_IDLE[idle[0]]}")
+    for place, why in (*_without_effect(rubric), *_hints_without_effect(asked)):
+        raise UserError(f"{path}:{lines.of(place)}: {'.'.join(map(str, place))} would have no effect: {why}")
     return rubric
 
 
-_WHY_IDLE = {
-    "scenario": "each point is run with the seeds that a student draws, as many as the rubric's seeds says (leave it out)",
-    "late": "of late days that cost nothing some cost all (last_day), or all cost nothing (percent_per_day: 0); leave one out",
-}
-
-
-def _without_effect(rubric: Rubric) -> Iterator[tuple[str, str]]:
-    """Where something stands that decides nothing."""
+def _without_effect(rubric: Rubric) -> Iterator[tuple[tuple[str, str], str]]:
+    """Where something stands that decides nothing, why, and what to do."""
     if "trials" in rubric.scenario:
-        yield "scenario", "trials"
+        why = "each point is run with the seeds that a student draws, as many as the rubric's seeds says (leave it out)"
+        yield ("scenario", "trials"), why
     late = rubric.late
     if late.free_days and (not late.percent_per_day or (late.last_day is not None and late.free_days > late.last_day)):
-        yield "late", "free_days"
+        why = "of late days that cost nothing some cost all (last_day), or all cost nothing (percent_per_day: 0); leave one out"
+        yield ("late", "free_days"), why
+
+
+def _hints_without_effect(asked: Sequence[Sequence[Question]]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The same of hints, which must decide nothing with any of the parameters' values.
+
+    Args:
+        asked: the questions, with each of those values.
+    """
+    for number, versions in enumerate(zip(*asked, strict=True)):
+        first, *others = map(idle_hints, versions)
+        for place, why in first.items():
+            if all(place in other for other in others):
+                yield ("questions", number, "hints", place), f"{why}; change it, or leave it out"
 
 
 def notes_on(rubric: Rubric) -> list[str]:
     """In words: what is possible, but may not be what is meant."""
     content = rubric.model_dump(include={"scenario", "claims", "questions"})
     used = set(PLACEHOLDER.findall(json.dumps(content)))
-    return [
+    notes = [
         f"parameters.{name}: neither scenario nor claims or questions have {{{name}}}: students read what they drew, and nothing follows from it"
         for name in rubric.parameters
         if name not in used
     ]
+    late = rubric.late
+    if late.deadline is not None and not late.percent_per_day and late.last_day is None:
+        notes.append(
+            "late: has a deadline, and no late day costs anything (percent_per_day: 0, no last_day): lateness is told, no more"
+        )
+    return [*notes, *_notes_on_hints(rubric)]
+
+
+def _notes_on_hints(rubric: Rubric) -> Iterator[str]:
+    """Of mistakes that the tolerance lets pass, with the first and the last values of the parameters that are tried."""
+    tried = list(_tried(rubric.parameters))
+    versions = [filled_in(rubric, chosen).questions for chosen in (tried[0], tried[-1])]
+    for first, last in zip(*versions, strict=True):
+        for place in sorted(tolerated_mistakes(first) & tolerated_mistakes(last)):
+            yield f"questions.{first.id}: hints.{place}: who makes this mistake is right within the question's tolerance, and does not read it"
 
 
 def _tried(parameters: Mapping[str, Values]) -> Iterator[dict[str, Scalar]]:

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from bbrlab_apps.grading.rubric import Hint, Late, Question
 
+EQUAL = 1e-9  # relative: of numbers that are the same but for rounding
 CLOSE = 1e-3  # relative: how near an answer is to a number that a hint has, where the question's tolerance says nothing
 
 
@@ -42,8 +43,7 @@ def _fits(hint: Hint, given: Any, right: str | float, tolerance: float) -> bool:
     """Whether a hint is for this wrong answer."""
     if hint.choice is not None:
         return bool(given == hint.choice)
-    conditions = (hint.times, hint.value, hint.within_percent)
-    if conditions == (None, None, None):
+    if hint.condition is None:
         return True
     if isinstance(given, str) or isinstance(right, str):
         return False
@@ -54,6 +54,52 @@ def _fits(hint: Hint, given: Any, right: str | float, tolerance: float) -> bool:
     return math.isclose(
         given, mistake, rel_tol=max(relative, CLOSE), abs_tol=tolerance if hint.value is not None else 0.0
     )
+
+
+def tolerance_of(question: Question, right: float) -> float:
+    """How far from a right number an answer may be."""
+    if question.within is not None:
+        return float(question.within)
+    return abs(right) * (question.within_percent or 0.0) / 100
+
+
+def idle_hints(question: Question) -> dict[int, str]:
+    """{place of a hint that no wrong answer gets: why}. The question has numbers for its arithmetic."""
+    idle = {}
+    for place, hint in enumerate(question.hints):
+        off, within = _from_right(hint, question)
+        if off <= (within if hint.within_percent is not None else EQUAL):
+            idle[place] = "what it is for is right"
+        elif any(_covers(earlier, hint) for earlier in question.hints[:place]):
+            idle[place] = "an earlier hint is for all such answers"
+    return idle
+
+
+def tolerated_mistakes(question: Question) -> set[int]:
+    """The places of hints for a mistake that the question's tolerance lets pass: who makes it is right, and reads nothing."""
+    found = [_from_right(hint, question) for hint in question.hints]
+    return {place for place, (off, within) in enumerate(found) if off <= within}
+
+
+def _from_right(hint: Hint, question: Question) -> tuple[float, float]:
+    """How far what a hint describes is from the right answer, and how far an answer may be, as parts of the right one. Infinity and 0,
+    where that hangs on the student's runs, or there is nothing to be far from."""
+    right = float(question.value or 0)
+    within = tolerance_of(question, right) / abs(right) if right else (question.within_percent or 0.0) / 100
+    if hint.times is not None:
+        return abs(float(hint.times) - 1), within
+    if hint.within_percent is not None:
+        return hint.within_percent / 100, within
+    if hint.value is not None and right:
+        return abs(float(hint.value) / right - 1), within
+    return math.inf, 0.0
+
+
+def _covers(earlier: Hint, hint: Hint) -> bool:
+    """Whether an earlier hint is for all answers that a later one is for."""
+    if earlier.within_percent is not None and hint.within_percent is not None:
+        return earlier.within_percent >= hint.within_percent
+    return earlier.condition in (None, hint.condition)
 
 
 def late_days(deadline: datetime, submitted: datetime, extension_days: float = 0) -> int:

@@ -148,12 +148,21 @@ class Hint(Strict):
 
     @model_validator(mode="after")
     def _one_condition(self) -> Hint:
-        given = [k for k in ("times", "value", "choice", "within_percent") if getattr(self, k) is not None]
+        given = self._conditions()
         if len(given) > 1:
             raise ValueError(f"a hint has one condition at most (found: {', '.join(given)})")
         if self.part and not given:
             raise ValueError("part: only an answer that a condition describes gets a part of the points")
         return self
+
+    @property
+    def condition(self) -> tuple[str, Any] | None:
+        """Its name and value; None: for every other wrong answer."""
+        return next(iter(self._conditions().items()), None)
+
+    def _conditions(self) -> dict[str, Any]:
+        given = {name: getattr(self, name) for name in ("times", "value", "choice", "within_percent")}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class Question(Strict):

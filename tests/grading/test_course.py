@@ -24,7 +24,7 @@ from bbrlab_apps.grading import gradescope
 from bbrlab_apps.grading.class_page import class_page, rows_of
 from bbrlab_apps.grading.grade import NOTHING, grade_submission
 from bbrlab_apps.grading.gradebook import filled
-from bbrlab_apps.grading.load import load_rubric
+from bbrlab_apps.grading.load import load_rubric, notes_on
 from bbrlab_apps.grading.marks import late_cost, late_days, worth
 from bbrlab_apps.grading.people import read_people, read_roster, read_table
 from bbrlab_apps.grading.personal import personal
@@ -78,6 +78,58 @@ def test_hints_that_are_none(tmp_path, hints, words):
     question = RUBRIC["questions"][3] if "choice" in hints[0] else BDP
     with pytest.raises(UserError, match=words):
         load_rubric(write_rubric(tmp_path, questions=[{**question, "hints": hints}], claims=[]))
+
+
+def hint(**condition: object) -> dict[str, object]:
+    return {"says": "Look again.", **condition}
+
+
+RIGHT, EARLIER = "what it is for is right", "an earlier hint is for all such answers"
+SHARE = {"id": "share", "asks": "What is its share?", "points": 1, "number_of": "share"}
+
+
+@pytest.mark.parametrize(
+    ("question", "hints", "why"),
+    [
+        (BDP, [hint(times=1)], RIGHT),
+        (BDP, [hint(times="{rtt_ms} / {rtt_ms}")], RIGHT),
+        (BDP, [hint(value="{rate_mbit} * {rtt_ms} * 125")], RIGHT),
+        (BDP, [hint(within_percent=1)], RIGHT),
+        ({**SHARE, "within": 0.1}, [hint(times=1)], RIGHT),
+        ({**SHARE, "within_percent": 2}, [hint(within_percent=1)], RIGHT),
+        (BDP, [hint(times=8), hint(times=8)], EARLIER),
+        (BDP, [hint(), hint(times=8)], EARLIER),
+        (BDP, [hint(within_percent=10), hint(within_percent=5)], EARLIER),
+        (RUBRIC["questions"][3], [hint(choice="blue"), hint(choice="blue")], EARLIER),
+    ],
+)
+def test_hints_that_nobody_would_read(tmp_path, question, hints, why):
+    rubric = write_rubric(tmp_path, questions=[question | {"hints": hints}])
+    place = len(hints) - 1
+    with pytest.raises(
+        UserError, match=rf"\.yaml:\d+: questions\.0\.hints\.{place} would have no effect: {why}; change"
+    ):
+        load_rubric(rubric)
+
+
+@pytest.mark.parametrize(
+    ("question", "hints"),
+    [
+        (BDP, [hint(value="{rate_mbit} * 22 * 125")]),  # right for some
+        (BDP, [hint(within_percent=5), hint(within_percent=10), hint()]),
+        ({**SHARE, "within": 0.1}, [hint(times=1.05), hint(value=1), hint(within_percent=1)]),
+        (RUBRIC["questions"][2], [hint(choice="inconclusive"), hint()]),
+    ],
+)
+def test_hints_that_some_may_read(tmp_path, question, hints):
+    assert not notes_on(load_rubric(write_rubric(tmp_path, questions=[question | {"hints": hints}])))
+
+
+@pytest.mark.parametrize("mistake", [hint(times=1.005), hint(value="{rate_mbit} * {rtt_ms} * 1000 / 8 + 1")])
+def test_a_mistake_that_the_tolerance_lets_pass_is_noted(tmp_path, mistake):
+    """Answers a little beyond the tolerance may still get such a hint."""
+    (note,) = notes_on(load_rubric(write_rubric(tmp_path, questions=[BDP | {"hints": [hint(times=8), mistake]}])))
+    assert note.startswith("questions.bdp_bytes: hints.1: who makes this mistake is right within")
 
 
 def test_arithmetic_of_hints_is_computed_and_checked(tmp_path):

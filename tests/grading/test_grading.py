@@ -222,7 +222,8 @@ def test_what_may_be_chosen(given, allowed, refused, words):
 def test_every_value_of_a_rubric_is_tried(tmp_path, monkeypatch):
     """Of a parameter with very many values some, its ends among them; and the ends of all together."""
     tried: list[dict[str, object]] = []
-    monkeypatch.setattr(grading_load, "filled_in", lambda rubric, values: tried.append(values))
+    none_asked = SimpleNamespace(questions=[])
+    monkeypatch.setattr(grading_load, "filled_in", lambda rubric, values: tried.append(values) or none_asked)
     several = {f"p{i}": {"one_of": [1, 2, 3]} for i in range(8)} | {"q": {"low": 1, "high": 100_000, "step": 1}}
     load_rubric(write_rubric(tmp_path, parameters=several))
     for name in several:
@@ -236,6 +237,15 @@ def test_a_parameter_that_nothing_is_of_is_noted(tmp_path):
     (note,) = grading_load.notes_on(load_rubric(write_rubric(tmp_path, parameters=parameters)))
     assert note.startswith("parameters.size: neither scenario nor claims or questions have {size}")
     assert not grading_load.notes_on(load_rubric(write_rubric(tmp_path)))
+
+
+def test_a_deadline_that_costs_nothing_is_noted(tmp_path):
+    """It may be meant: who is late is told. The default of a day's cost is another."""
+    late = {"deadline": "2026-12-01T23:59:00+01:00"}
+    (note,) = grading_load.notes_on(load_rubric(write_rubric(tmp_path, late={**late, "percent_per_day": 0})))
+    assert note.startswith("late: has a deadline, and no late day costs anything")
+    for other in (late, {**late, "percent_per_day": 0, "last_day": 3}):
+        assert not grading_load.notes_on(load_rubric(write_rubric(tmp_path, late=other)))
 
 
 def test_a_default_number_of_runs_made_again_fits_any_assignment(tmp_path):
