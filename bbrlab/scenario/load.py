@@ -17,7 +17,7 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, NotPlainError, parse_yaml, read_yaml
-from bbrlab.scenario.messages import validate
+from bbrlab.scenario.messages import empty_words, validate
 from bbrlab.scenario.needs import refuse_without_effect
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import CASE, GRID, NOT_DECISIVE, Override, Scenario
@@ -164,13 +164,14 @@ def load_points(
         if not isinstance(chosen, dict) or not all(isinstance(key, str) for key in chosen):
             raise UserError(f"{path}: cases.{case}: is a mapping of dotted paths to values")
         _refuse_replaced([(key, value, f"'{key}' of cases.{case}") for key, value in chosen.items()], str(path))
-        overrides = {**chosen, **(overrides or {})}
+        overrides = {**chosen, **asked}
         content.pop("scales", None)
     for key, value in (overrides or {}).items():
         assign(content, key, value, f"--set {key}={value}")
         if isinstance(sweep := content.get("sweep"), dict):
             for path_swept in _replaced(sweep, key, value):
                 del sweep[path_swept]
+    _refuse_empty(content, path, overrides or {}, asked)
     folder = path.absolute().parent if files else None
     lines = None if overrides else Lines(path)
     scenario = validate(content, str(path), lines, folder, sources)
@@ -179,6 +180,36 @@ def load_points(
     refuse_without_effect(points, str(path), lines)
     scenario.keep_overrides(asked)
     return scenario, points
+
+
+def _refuse_empty(content: Any, path: Path, overrides: dict[str, Any], asked: dict[str, Any]) -> None:
+    """UserError for each field that is left empty: somebody forgot its value, and without it another experiment would run.
+
+    Args:
+        content: of the file, with the overrides put in.
+        overrides: a case's values, which may be empty, and after them those that are ``asked`` for.
+    """
+    wrong = []
+    for place in _empty_places(content):
+        by = [key for key in overrides if f"{'.'.join(map(str, place))}.".startswith(f"{key}.")]
+        if not by:
+            wrong.append(f"{path}:{Lines(path).of(place)}: {empty_words(place)}")
+        elif by[-1] in asked:
+            wrong.append(f"--set {by[-1]}: {empty_words(place)}, or leave it out")
+    if wrong:
+        raise UserError("\n".join(wrong))
+
+
+def _empty_places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where nothing is given, except among the values of cases and sweeps, of which nothing may be one."""
+    if content is None:
+        yield place
+    elif not {"sweep", "cases"}.intersection(place):
+        parts = (
+            content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+        )
+        for key, part in parts:
+            yield from _empty_places(part, (*place, key))
 
 
 def refuse_rows_of_another_run(content: Any, scenario: Scenario, where: str, *, points_name_files: bool = True) -> None:

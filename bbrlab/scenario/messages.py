@@ -152,9 +152,14 @@ def explain_error(where: str, error: Any, content: Any) -> str:
     if error["type"] == "value_error":
         return f"{where}: {path + ': ' if path else ''}{message}"
     if error["input"] is None:
-        return f"{where}: {path} is empty; fill it in"
+        return f"{where}: {empty_words(known)}"
     must_be = _must_be(error, known) or message[0].lower() + message[1:]
     return f"{where}: {path} = {_short(error['input'])}: {must_be}{_with_unit(error, path)}"
+
+
+def empty_words(place: Sequence[Any]) -> str:
+    """What is said of a field without a value."""
+    return f"{shown('.'.join(map(str, place)))} is empty; fill it in"
 
 
 def _must_be(error: Any, place: Sequence[Any]) -> str:

@@ -13,7 +13,7 @@ from bbrlab.cli.app import overrides_of
 from bbrlab.cli.commands import app
 from bbrlab.cli.run import _by_group, all_points_with
 from bbrlab.run.output import prepare_out
-from bbrlab.scenario.load import load_scenario
+from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab_apps.study.commands import catalogue
 
 SCENARIO = """name: mine
@@ -60,6 +60,36 @@ def refused(folder: Path, old: str = "", new: str = "", **overrides: object) -> 
 )  # fmt: skip
 def test_one_line_says_what_to_write(tmp_path, old, new, said):
     assert refused(tmp_path, old, new) == f"mine.yaml:{said}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("rtt_ms: 50", "rtt_ms: 50, policer: ", "2: network.policer"),
+        ("rtt_ms: 50", "rtt_ms: 50, trace: null", "2: network.trace"),
+        ("rtt_ms: 50", "rtt_ms: 50, qdisc: {kind: codel, target_ms: }", "2: network.qdisc.target_ms"),
+        ("segmentation: nic", "segmentation: nic, rmem_max_bytes: ~", "3: hosts.rmem_max_bytes"),
+        ("cca: bbr3", "cca: bbr3, bytes: ", "5: flows.0.bytes"),
+        ("name: mine", "name: mine\nscales:\n  smoke: {trials: }", "3: scales.smoke.trials"),
+        ("duration_s: 60", "duration_s: 60\nsweep:", "8: sweep"),
+    ],
+)
+def test_a_field_that_is_left_empty_is_not_a_field_that_is_not_given(tmp_path, old, new, place):
+    assert refused(tmp_path, old, new) == f"mine.yaml:{place} is empty; fill it in"
+
+
+def test_an_empty_value_of_set_is_refused_and_one_of_a_case_or_sweep_is_a_value(tmp_path):
+    said = "network.policer is empty; fill it in, or leave it out"
+    assert refused(tmp_path, network__policer=None) == f"--set network.policer: {said}"
+    assert refused(tmp_path, network={"rate_mbit": 5, "policer": None}) == f"--set network: {said}"
+    path = tmp_path / "mine.yaml"
+    cases = "cases: {a: {flows.0.bytes: null}, b: {flows.0.bytes: 90000}}\nsweep: {flows.1.stop_s: [null, 30]}\n"
+    path.write_text(SCENARIO + cases)
+    assert len(points_of(load_scenario(path))) == 4
+    assert len(points_of(load_scenario(path, case="a"))) == 2
+    assert len(points_of(load_scenario(path, {"sweep": {"flows.1.stop_s": [None, 40, 50]}}, "b"))) == 3
+    with pytest.raises(UserError, match=r"^--set flows\.0\.bytes: flows\.0\.bytes is empty"):
+        load_scenario(path, {"flows.0.bytes": None}, "a")
 
 
 @pytest.mark.parametrize(
