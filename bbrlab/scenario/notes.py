@@ -12,12 +12,35 @@ from bbrlab.scenario.windows import partly_there
 
 FQ_BEYOND_PACKETS = 8  # that fq holds beside its limit (net/sched/sch_fq.c, fq_fastpath_check())
 LARGE_PART = 0.1  # of a buffer
+FAR = 50  # times: no path's RTT changes by so much, and one in s in place of ms would, by 1000
 
 
 def notes_of(points: Sequence[Point]) -> list[str]:
     """All notes, in words, each once."""
-    held = (note for point in points for note in _held(point.scenario))
+    held = (note for point in points for note in (*_held(point.scenario), *_about_changes(point.scenario.network)))
     return [*without_effect(points), *partly_there(points), *dict.fromkeys(held)]
+
+
+def _about_changes(network: Network) -> Iterator[str]:
+    """Of an RTT that looks as if it was in other units, and of what never is as the network has it."""
+    for i, change in enumerate(network.changes):
+        ratio = (change.rtt_ms or network.mean_rtt_ms) / network.mean_rtt_ms
+        if not 1 / FAR < ratio < FAR:
+            yield (
+                f"network.changes.{i}.rtt_ms: {change.rtt_ms:g} ms is {_times(ratio)} network.rtt_ms, {network.mean_rtt_ms:g} ms "
+                "(RTTs are in ms, also in a file)"
+            )
+            break
+    in_bdp = any(link.buffer.bdp is not None for link in network.bottlenecks)
+    for i, change in enumerate(network.changes):
+        for name in ("rate_mbit", "rtt_ms", "loss") if change.at_s == 0 else ():
+            if (value := getattr(change, name)) is not None:
+                but = ", but the buffer in BDP is of it" if in_bdp and name != "loss" else ""
+                yield f"network.changes.{i}.{name}: is {value:g} from the start of the run, so that network.{name} never holds{but}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f} times" if ratio > 1 else f"1/{1 / ratio:.0f} of"
 
 
 def _held(scenario: Scenario) -> Iterator[str]:

@@ -15,7 +15,7 @@ NOT_RIGHT = "has lines of a time in s, an RTT in ms and, in all or none, a loss 
 def changes_of(path: Path, end_s: float | None, before: dict[str, Any]) -> list[dict[str, float]]:
     """What a scenario's ``changes`` would have for such a file: what each row has that is another than before, up to the run's end.
 
-    ValueError naming file and line, if it is none.
+    ValueError naming file and line, if it is none, or changes nothing.
 
     Args:
         end_s: of the run; None: not known.
@@ -46,6 +46,10 @@ def changes_of(path: Path, end_s: float | None, before: dict[str, Any]) -> list[
         if new and (end_s is None or row[0] < end_s):
             found.append({"at_s": row[0], **new})
         before = before | values
+    if not found and end_s is not None:
+        raise ValueError(
+            f"{path}: no row changes anything within the run, which ends at {end_s:g} s; give other rows, or leave network.changes out"
+        )
     if len(found) > ROWS_MAX:
         raise ValueError(f"{path}: has {len(found)} changes within the run; at most {ROWS_MAX} are possible")
     return found

@@ -490,6 +490,7 @@ def test_rows_of_a_file_are_never_those_of_another_point(tmp_path, grid, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [("", "has no line"), ("1 40\n2\n", ":2: '2'"), ("1 40 0\n2 50\n", ":2: '2 50'"), ("1 x\n", ":1: '1 x'"), ("2 40\n1 50\n", ":2: times must ascend"),
+     ("0 40 0\n30 50 0\n", "no row changes anything within the run, which ends at 10 s; give other rows"), ("0 40\n5 40\n", "no row changes anything"),
      ("1 50\n1 60\n", ":2: times must ascend"), ("1 50 2\n", "network.changes.0.loss"), ("1 -4\n", ":1: '1 -4'"), ("1 20000\n", "network.changes.0.rtt_ms"),
      ("".join(f"{i / 1000} {40 + i % 2}\n" for i in range(2002)), "2001 changes within the run; at most 2000"), (None, "nowhere is not a file; give a list of changes, or a file that has lines")],
 )  # fmt: skip

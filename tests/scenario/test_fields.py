@@ -402,6 +402,22 @@ def test_a_queue_that_does_not_hold_what_its_buffer_says_is_noted(changes, words
     assert len(found) == (words is not None) and all(words in note for note in found), found
 
 
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ([{"at_s": 1, "rtt_ms": 0.05}, {"at_s": 2, "rtt_ms": 0.04}], ["network.changes.0.rtt_ms: 0.05 ms is 1/800 of network.rtt_ms, 40 ms (RTTs are in ms, also in a file)"]),
+        ([{"at_s": 1, "rtt_ms": 2000}], ["network.changes.0.rtt_ms: 2000 ms is 50 times network.rtt_ms, 40 ms (RTTs are in ms, also in a file)"]),
+        ([{"at_s": 1, "rtt_ms": 1}, {"at_s": 2, "rtt_ms": 1999, "loss": 0.5}], []),
+        ([{"at_s": 0, "rtt_ms": 60, "loss": 0.1}], ["network.changes.0.rtt_ms: is 60 from the start of the run, so that network.rtt_ms never holds, but the buffer in BDP is of it",
+                                                    "network.changes.0.loss: is 0.1 from the start of the run, so that network.loss never holds"]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_change_that_looks_unmeant_is_noted(changes, found):
+    points = points_of(validate(scenario_dict(network__changes=changes, network__buffer={"bdp": 2}), "s"))
+    assert notes_of(points) == found
+
+
 def test_what_fq_holds_beside_its_limit_is_what_the_check_of_the_buffer_lets_it():
     assert BEYOND_LIMIT_PACKETS["fq"] == FQ_BEYOND_PACKETS
 
