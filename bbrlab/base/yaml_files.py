@@ -41,6 +41,17 @@ WORDS: dict[str, bool | None] = {
 } | {"": None, "~": None}
 
 
+# What to do about what libyaml says of a file that is not YAML.
+REMEDIES = {
+    "mapping values are not allowed in this context": "a text with a colon stands in quotes, and keys of one part begin in one column",
+    "could not find expected ':'": "a key has a colon and a space after it",
+    "did not find expected key": "keys of one part begin in one column, and what opens with a quote or bracket is closed",
+    "did not find expected ',' or ']'": "what opens with [ is closed with ], with commas in between",
+    "did not find expected ',' or '}'": "what opens with { is closed with }, with commas in between",
+    "found character that cannot start any token": "a text that begins with a sign stands in quotes",
+}
+
+
 class NotPlainError(yaml.MarkedYAMLError):
     """YAML that is more than plain data, or a number that two readers take for two."""
 
@@ -55,7 +66,7 @@ class Node(NamedTuple):
 
 
 def read_yaml(path: Path, hint: str = "") -> Any:
-    """The content of a YAML file. UserError with line and column if it is not YAML, and with ``hint`` if it cannot be read."""
+    """The content of a YAML file. UserError with line and column if it is not YAML, and with ``hint`` if it cannot be read or is empty."""
     return _read(path, hint).content
 
 
@@ -110,8 +121,10 @@ for _pattern, _ in OTHER_NUMBERS:
 
 
 def _read(path: Path, hint: str = "", as_typed: bool = False) -> Node:
+    text = ""
     try:
-        return _parse(read_plain(path).decode(), as_typed)
+        text = read_plain(path).decode()
+        root = _parse(text, as_typed)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}){hint and f'; {hint}'}") from None
     except UnicodeDecodeError:
@@ -119,7 +132,18 @@ def _read(path: Path, hint: str = "", as_typed: bool = False) -> Node:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise UserError(f"{path}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from None
+        problem = _in_words(str(getattr(error, "problem", None) or error), text, mark)
+        raise UserError(f"{path}{where}: not valid YAML: {problem}") from None
+    if root.content is None:
+        raise UserError(f"{path}: is empty{hint and f'; {hint}'}")
+    return root
+
+
+def _in_words(problem: str, text: str, mark: Any) -> str:
+    """A problem of libyaml's with what to do about it."""
+    if mark and "\t" in "".join(text.splitlines()[mark.line : mark.line + 1])[: mark.column + 1]:
+        return "a tab; indent with spaces"
+    return f"{problem}; {REMEDIES[problem]}" if problem in REMEDIES else problem
 
 
 def _parse(text: str, as_typed: bool = False) -> Node:
@@ -163,11 +187,31 @@ def _node(event: Any, events: Iterator[Any], depth: int, as_typed: bool) -> Node
         if not isinstance(event, (yaml.ScalarEvent, yaml.AliasEvent)):
             raise _problem("a key is a single word or number, not a list or mapping", event)
         key = _node(event, events, depth + 1, as_typed)
+        value = next(events)
+        assert isinstance(event, yaml.ScalarEvent), "no alias is left by now"
+        if not isinstance(key.content, str):
+            raise _problem(_no_key(event.value, key.content, value, parts), event)
         if key.content in parts:
             raise _problem(f"key '{key.content}' stands twice", event)
         lines[key.content] = key.line
-        parts[key.content] = _node(next(events), events, depth + 1, as_typed)
+        parts[key.content] = _node(value, events, depth + 1, as_typed)
     return Node(line, {key: part.content for key, part in parts.items()}, parts, lines)
+
+
+def _no_key(typed: str, content: Any, value: Any, before: dict[Any, Node]) -> str:
+    """What is said of a key that is no text.
+
+    Args:
+        value: the event that follows it.
+        before: the parts that precede it.
+    """
+    if not typed:
+        return "a key is missing before the colon"
+    kind = "nothing" if content is None else f"{content}".lower() if isinstance(content, bool) else "a number"
+    last = next(reversed(before.values())).content if before else None
+    if kind == "a number" and isinstance(last, int) and getattr(value, "value", typed) == "":
+        return f"{last},{typed}: decimals have a point, as {last}.{typed}"
+    return f"the key {typed}: YAML reads {typed} as {kind}; write it in quotes: '{typed}'"
 
 
 def _value(event: Any) -> Any:

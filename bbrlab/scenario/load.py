@@ -65,12 +65,12 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from _leaves(f"{path}.{key}", part)
 
 
-def _replaced(paths: Iterable[Any], path: str, value: Any) -> list[str]:
-    """Which of some paths hold a value that ``value`` at ``path`` takes the place of; validate() refuses keys that are no text."""
+def _replaced(paths: Iterable[str], path: str, value: Any) -> list[str]:
+    """Which of some paths hold a value that ``value`` at ``path`` takes the place of."""
     leaves = list(_leaves(path, value))
     same = {path, *(leaf for leaf, _ in leaves)}
     places = {_place_of(leaf) for leaf, v in leaves if v is not None}  # what is emptied takes nothing's place
-    return [p for p in paths if isinstance(p, str) and (p in same or _place_of(p) in places)]
+    return [p for p in paths if p in same or _place_of(p) in places]
 
 
 def assign(content: Any, path: str, value: Any, where: str) -> None:
@@ -148,7 +148,7 @@ def load_points(
         sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
         files: whether it may name files, which are opened; not where overrides are somebody else's.
     """
-    content = read_yaml(path, "" if path.exists() else _meant(path))
+    content = read_yaml(path, "see docs/reference/scenario.md" if path.exists() else _meant(path))
     if not isinstance(content, dict):
         raise UserError(f"{path}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
     content = copy.deepcopy(content)
@@ -161,7 +161,7 @@ def load_points(
                 raise UserError(f"--case {case}: {path} has no cases; leave --case out")
             raise UserError(f"--case {case}: {path} has no such case (it has: {', '.join(map(str, cases))})")
         chosen = {} if cases[case] is None else cases[case]
-        if not isinstance(chosen, dict) or not all(isinstance(key, str) for key in chosen):
+        if not isinstance(chosen, dict):
             raise UserError(f"{path}: cases.{case}: is a mapping of dotted paths to values")
         _refuse_replaced([(key, value, f"'{key}' of cases.{case}") for key, value in chosen.items()], str(path))
         overrides = {**chosen, **asked}
