@@ -98,6 +98,7 @@ def check_config_keys(given: Mapping[str, Any]) -> None:
     """
     from pydantic import ValidationError
 
+    from bbrlab.base.problems import problem_of
     from bbrlab.base.yaml_files import read_yaml
     from bbrlab.results.config import REPLACE, SCALES, Config, check_keys
 
@@ -115,5 +116,5 @@ def check_config_keys(given: Mapping[str, Any]) -> None:
         key = str(first["loc"][0])
         example = "give names, as in 'figures=[tang]'" if key == "figures" else "leave it out for the file's own"
         raise UserError(
-            f"--config {'.'.join(str(p) for p in first['loc'])}: {first['msg'].lower()} (found {first['input']!r}); {example}"
+            f"--config {'.'.join(str(p) for p in first['loc'])}: {problem_of(first)} (found {first['input']!r}); {example}"
         ) from None

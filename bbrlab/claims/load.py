@@ -7,7 +7,6 @@ columns of the figure tables, docs/reference/results.md) and what is expected of
 from __future__ import annotations
 
 import csv
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +16,12 @@ from pydantic import BaseModel, ValidationError
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.problems import OTHER_WORDS, fields_at, found, problem_of, unknown_key
 from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.claims.check import problems_of
 from bbrlab.claims.code import LAB, code_of
 from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, with_paper
-from bbrlab.claims.schema import INHERITED, Cause, Claim, Expectation, Finding, Statement, Term, Wording
+from bbrlab.claims.schema import INHERITED, Claim, Statement, Wording
 from bbrlab.claims.select import full_figures
 from bbrlab.results.figures import scenario_files
 
@@ -186,25 +186,18 @@ def _model(kind: type[Model], content: dict[str, Any], file: _File, place: Place
         first = error.errors()[0]
     field = [p for p in first["loc"] if p not in NOT_FIELDS and not str(p).startswith("[")]
     name = ".".join(str(p) for p in field)
-    message = first["msg"].removeprefix("Value error, ")
+    message = problem_of(first)
     if first["type"] == "extra_forbidden":
-        message = f"unknown key{_suggestion(str(field[-1]), kind, field)}"
-    elif first["type"] == "missing":
-        message = "is missing"
-    elif first["type"] != "value_error":
-        value = repr(first["input"])
-        message = f"{message[0].lower() + message[1:]} (found {value if len(value) <= 60 else value[:57] + '...'})"
+        message = unknown_key(str(field[-1]), _keys_at(kind, field[:-1]))
+    elif first["type"] not in OTHER_WORDS and first["type"] != "value_error":
+        message = f"{message} ({found(first['input'])})"
     raise file.error((*place, *field), f"{name + ': ' if name else ''}{message}")
 
 
-def _suggestion(key: str, kind: type[BaseModel], field: Sequence[Any]) -> str:
-    """What was meant by an unknown key."""
-    inner: dict[str, type[BaseModel]] = {"expect": Expectation, "finding": Finding, "cause": Cause, "at": Term}
-    model = inner.get(str(field[0]), kind) if len(field) > 1 else kind
-    keys = [*model.model_fields, *(ONLY_HERE if model is Claim else ()), *(("claims",) if model is Wording else ())]
-    keys = [k for k in keys if k not in ("paper", "statement")]
-    close = difflib.get_close_matches(key, keys, 1)
-    return f"; did you mean '{close[0]}'?" if close else f" (there are {', '.join(keys)})"
+def _keys_at(kind: type[BaseModel], place: Sequence[Any]) -> list[str]:
+    """The keys that a part of a statement or claim may have, as it is written."""
+    own = {Claim: ONLY_HERE, Wording: ("claims",)}.get(kind, ()) if not place else ()
+    return [key for key in (*fields_at(kind, place), *own) if key not in ("paper", "statement")]
 
 
 def check_published() -> None:

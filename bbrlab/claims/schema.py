@@ -12,6 +12,7 @@ from pydantic import Field, FiniteFloat, field_validator, model_validator
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.problems import unknown_key
 from bbrlab.base.strict import Strict, read_model
 from bbrlab.claims import expressions
 
@@ -68,7 +69,18 @@ def same_number(have: float, want: float, relative: float) -> bool:
         return False
 
 
-class Term(Strict):
+class _Named(Strict):
+    """A part of a claim, whose unknown keys are told by its own words wherever it is read."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, content: Any) -> Any:
+        if isinstance(content, dict) and (other := next((key for key in content if key not in cls.model_fields), None)):
+            raise ValueError(f"{other}: {unknown_key(str(other), cls.model_fields)}")
+        return content
+
+
+class Term(_Named):
     """Points of one figure and a flow group of theirs.
 
     ``where`` chooses points by case, swept path or condition (``buffer_bdp: 2``); a value may be a list of alternatives, or bounds (``{above: 1}``).
@@ -118,7 +130,7 @@ class Term(Strict):
         return [self.along] if isinstance(self.along, str) else self.along or []
 
 
-class Expectation(Strict):
+class Expectation(_Named):
     """What is expected of the judged number: exactly one of value, range, above, below, at_least, at_most, order, trend."""
 
     value: FiniteFloat | None = Field(None, description="this number, with within or within_percent")

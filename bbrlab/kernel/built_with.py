@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.problems import problem_of
 
 
 @with_config(extra="forbid", strict=True)
@@ -44,7 +45,7 @@ def recorded() -> Recorded | None:
     try:
         return TypeAdapter(Recorded).validate_python(files.read_json(file))
     except ValidationError as error:
-        raise UserError(f"{file}: is damaged ({error.errors()[0]['msg']}); take an image that is whole") from None
+        raise UserError(f"{file}: is damaged ({problem_of(error.errors()[0])}); take an image that is whole") from None
 
 
 def recorded_source(package: str) -> Package | None:

@@ -13,7 +13,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict, problem_of, read_model
+from bbrlab.base.problems import problem_of
+from bbrlab.base.strict import Strict, read_model
 from bbrlab.base.yaml_files import dump_yaml, parse_yaml
 from bbrlab.kernel.sources import Source
 
@@ -114,7 +115,7 @@ def checked_entry(name: str, **fields: object) -> UsersKernel:
         )
         if first["loc"][-1] == "[key]" and len(first["loc"]) == 3:
             option = "--name"
-        raise UserError(f"{option} {first['input']}: {problem_of(first['msg'])}") from None
+        raise UserError(f"{option} {first['input']}: {problem_of(first)}") from None
 
 
 def prepare_users_file(name: str, entry: UsersKernel) -> None:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import DamagedFile, UserError
+from bbrlab.base.problems import problem_of
 from bbrlab.measure import metrics
 from bbrlab.measure.summary import Summary
 from bbrlab.results.nested import leaves
@@ -162,7 +163,7 @@ def checked_summary(content: Any, path: Path) -> Summary:
         place = ".".join(str(part) for part in first["loc"][1:])
         if first["type"] == "missing":
             raise _without(path, place) from None
-        raise _changed(path, place, first["msg"]) from None
+        raise _changed(path, place, problem_of(first)) from None
     summary: Summary = content  # not pydantic's copy, in which 10 is 10.0, with another hash
     entries: list[tuple[str, Iterable[metrics.Metric], Any]] = [
         *((f"groups.{i}.", metrics.GROUP.values(), group) for i, group in enumerate(summary["groups"])),

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.problems import problem_of
 from bbrlab.base.strict import Strict
 from bbrlab.measure.metrics import METRICS
 from bbrlab.results.algorithm_table import draws_nothing
@@ -38,7 +39,7 @@ def read_seeds(path: Path) -> dict[str, int]:
     except ValidationError as error:
         first = error.errors()[0]
         raise UserError(
-            f"{path}: {'.'.join(map(str, first['loc'])) or 'content'}: {first['msg']}; remove it, the workflow writes it anew"
+            f"{path}: {'.'.join(map(str, first['loc'])) or 'content'}: {problem_of(first)}; remove it, the workflow writes it anew"
         ) from None
 
 

@@ -6,15 +6,15 @@ import difflib
 import functools
 import json
 import re
-import typing
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.words import number_of, shown
+from bbrlab.base.problems import MUST_BE, NUMBERS, fields_at, model_in, problem_of, types_of
+from bbrlab.base.words import shown
 from bbrlab.base.yaml_files import Lines
 from bbrlab.scenario.schema import FOLDER, SOURCES, Change, Flow, Link, Override, Policer, Reverse, Scenario
 
@@ -26,22 +26,6 @@ PYDANTICS_OWN = {
     "constrained-float",
     "constrained-int",
 }  # words for one of several types
-PARTS = "keys with values"
-# What a value must be, by pydantic's name of what is wrong.
-MUST_BE = {
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "string_type": "a text",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "list_type": "a list",
-    "dict_type": PARTS,
-    "model_type": PARTS,
-}
-NUMBERS = {"a number", "a whole number"}
 # A number with what somebody took for its unit, which the key's name has already.
 WITH_UNIT = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?\s*[A-Za-z%][A-Za-z/%]*", re.IGNORECASE)
 UNITS = {
@@ -148,13 +132,12 @@ def explain_error(where: str, error: Any, content: Any) -> str:
         return f"{where}: unknown key '{path}'{_suggest(path)}"
     if error["type"] == "missing":
         return f"{where}: '{path}' is missing"
-    message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "value_error":
-        return f"{where}: {path + ': ' if path else ''}{message}"
+        return f"{where}: {path + ': ' if path else ''}{problem_of(error)}"
     if error["input"] is None:
         return f"{where}: {empty_words(known)}"
-    must_be = _must_be(error, known) or message[0].lower() + message[1:]
-    return f"{where}: {path} = {_short(error['input'])}: {must_be}{_with_unit(error, path)}"
+    problem = _without_a_unit(error, known) or problem_of(error) + _example(error)
+    return f"{where}: {path} = {_short(error['input'])}: {problem}{_with_unit(error, path)}"
 
 
 def empty_words(place: Sequence[Any]) -> str:
@@ -162,24 +145,20 @@ def empty_words(place: Sequence[Any]) -> str:
     return f"{shown('.'.join(map(str, place)))} is empty; fill it in"
 
 
-def _must_be(error: Any, place: Sequence[Any]) -> str:
-    """What a value of a wrong type or a list of a wrong length must be; empty where pydantic's own words say it well."""
-    if error["type"] in ("too_short", "too_long") and isinstance(error["input"], list):
-        least, most = error["ctx"].get("min_length"), error["ctx"].get("max_length")
-        return f"must have at {'least' if most is None else 'most'} {number_of(most or least, 'entry', 'entries')}, it has {len(error['input'])}"
-    if error["type"] == "literal_error":
-        return f"must be {error['ctx']['expected']}"
-    types = list(dict.fromkeys(MUST_BE.get(type, "") for type in (error["type"], *error.get("also", ()))))
-    if not all(types):
+def _without_a_unit(error: Any, place: Sequence[Any]) -> str:
+    """What is said of a number with its unit; empty for other values."""
+    if not NUMBERS.intersection(types_of(error)) or not WITH_UNIT.fullmatch(str(error["input"]).strip()):
         return ""
-    if set(types) & NUMBERS and WITH_UNIT.fullmatch(str(error["input"]).strip()):
-        name = next((part for part in reversed(place) if isinstance(part, str)), "")
-        unit = UNITS.get(name.rpartition("_")[2])
-        hint = " (0.01 is 1 %)" if name in FRACTIONS else f" (it is in {unit})" if unit else ""
-        return f"must be a number without a unit{hint}"
-    types = [type for type in types if type != "a whole number" or "a number" not in types]
+    name = next((part for part in reversed(place) if isinstance(part, str)), "")
+    unit = UNITS.get(name.rpartition("_")[2])
+    hint = " (0.01 is 1 %)" if name in FRACTIONS else f" (it is in {unit})" if unit else ""
+    return f"must be a number without a unit{hint}"
+
+
+def _example(error: Any) -> str:
+    """A value of a part of a scenario that was given as something else."""
     example = EXAMPLES.get(str(error.get("ctx", {}).get("class_name")))
-    return f"must be {' or '.join(types)}{f', for example {example}' if example else ''}"
+    return f", for example {example}" if example else ""
 
 
 def _short(value: Any) -> str:
@@ -191,7 +170,7 @@ def _suggest(path: str) -> str:
     """What somebody may have meant by a key that there is not: one in another place, or spelt like it; else what there is."""
     *before, key = path.split(".")
     parts = [part for part in before if not part.isdigit()]
-    names = _fields_at(parts)
+    names = fields_at(Scenario, parts)
     meant = (
         [place for place in _places().get(key, []) if place != path and _plausible(place, parts)][:2]
         or [name for name in names if _stem(name) == _stem(key)][:1]
@@ -208,16 +187,8 @@ def _with_unit(error: Any, path: str) -> str:
     *before, key = path.split(".")
     if isinstance(error["input"], bool) or not isinstance(error["input"], int | float):
         return ""
-    meant = [name for name in _fields_at(before) if name != key and _stem(name) == key]
+    meant = [name for name in fields_at(Scenario, before) if name != key and _stem(name) == key]
     return f"; did you mean '{meant[0]}'?" if meant else ""
-
-
-def _fields_at(parts: Sequence[str]) -> list[str]:
-    """The fields of a part of a scenario."""
-    model: Any = Scenario
-    for part in parts:
-        model = _inner(model.model_fields.get(part)) or model
-    return list(model.model_fields)
 
 
 TYPO = 0.8  # how alike two words are that differ by a slip: reverse_rate_mbit is not rate_mbit, which 0.69 of it are
@@ -240,17 +211,6 @@ _OF_A_LIST = (Change, Flow)
 _NEVER_MEANT = (Change, Link, Override, Policer, Reverse)  # whose keys are those of others
 
 
-def _inner(field: Any) -> Any:
-    """The part of a scenario that a field holds, or a list of; None for a plain value."""
-    parts = [field.annotation] if field else []
-    while parts:
-        part = parts.pop(0)
-        if isinstance(part, type) and issubclass(part, BaseModel):
-            return part
-        parts += typing.get_args(part)
-    return None
-
-
 @functools.cache
 def _places() -> dict[str, list[str]]:
     """{key: where it belongs}: dotted paths, the nearest to the top first."""
@@ -261,7 +221,7 @@ def _places() -> dict[str, list[str]]:
         for model, before in level:
             for name, field in model.model_fields.items():
                 found.setdefault(name, []).append(before + name)
-                inner = _inner(field)
+                inner = model_in(field.annotation)
                 if inner and inner not in _NEVER_MEANT:
                     below.append((inner, f"{before}{name}.{'0.' if inner in _OF_A_LIST else ''}"))
         level = below

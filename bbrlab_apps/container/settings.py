@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.problems import problem_of
 from bbrlab.base.strict import Strict, read_model
 
 # What may stand in a command line, in a Dockerfile and in apt's sources.list without quotes.
@@ -40,7 +41,7 @@ class Settings(Strict):
         except ValidationError as error:
             first = error.errors()[0]
             option = str(first["loc"][0]).replace("_", "-")
-            raise UserError(f"--{option} {first['input']}: {first['msg']}") from None
+            raise UserError(f"--{option} {first['input']}: {problem_of(first)}") from None
 
 
 def load_settings(path: Path | None = None) -> Settings:

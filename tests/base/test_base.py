@@ -7,16 +7,20 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import Field
 
 from bbrlab.base import paths, tables
 from bbrlab.base.errors import DamagedFile, UserError
-from bbrlab.base.strict import SHOWN_MAX, Strict, read_model
+from bbrlab.base.problems import SHOWN_MAX
+from bbrlab.base.strict import Strict, read_model
 from bbrlab.base.tables import read_table
+from bbrlab.base.yaml_files import read_texts, read_yaml
 from bbrlab.campaign.lock import hold_lock
 from bbrlab.campaign.stages import PACKAGES
 from bbrlab.results.figures import figures_at, runs_of
@@ -32,11 +36,16 @@ class Part(Strict):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("- {size: 1}\n- {size: big}\n", "1.size: Input should be a valid integer (found 'big')"),
-        ("- {}\n", "0.size: Field required (found {})"),
-        ("- {size: 1, color: 2}\n", "0.color: Extra inputs are not permitted (found 2)"),
-        ("size: 1\n", "content: Input should be a valid list (found {'size': 1})"),
-        (f"- {{size: {'x' * 500}}}\n", f"0.size: Input should be a valid integer (found '{'x' * (SHOWN_MAX - 1)})"),
+        ("- {size: 1}\n- {size: big}\n", "1.size: must be a whole number (found 'big')"),
+        ("- {}\n", "0.size: is missing"),
+        ("- {size: 1, color: 2}\n", "0.color: unknown key (there are size)"),
+        ("- {sise: 1}\n", "0.sise: unknown key; did you mean 'size'?"),
+        ("size: 1\n", "content: must be a list (found the keys size)"),
+        ("- {size: 1.5}\n", "0.size: must be a whole number (found 1.5)"),
+        ("- {size: 1, color: secret, depth: 2}\n", "0.color: unknown key (there are size)"),
+        ("", "is empty"),
+        ("# nothing yet\n", "is empty"),
+        (f"- {{size: {'x' * 500}}}\n", f"0.size: must be a whole number (found '{'x' * (SHOWN_MAX - 1)})"),
     ],
 )
 def test_a_wrong_field_of_a_file_is_named_with_its_value(tmp_path, text, problem):
@@ -45,6 +54,73 @@ def test_a_wrong_field_of_a_file_is_named_with_its_value(tmp_path, text, problem
     with pytest.raises(UserError) as caught:
         read_model(path, list[Part])
     assert str(caught.value) == f"{path}: {problem}"
+
+
+def test_a_file_of_another_kind_is_told_by_its_keys_and_keeps_its_values_to_itself(tmp_path):
+    path = tmp_path / "part.yaml"
+    path.write_text("name: mine\nsalt: secret\n")
+    with pytest.raises(UserError) as caught:
+        read_model(path, Part, "give a part")
+    assert str(caught.value) == f"{path}: is another kind of file: it has name, salt, and not size; give a part"
+    path.write_text("sise: 1\n")
+    with pytest.raises(UserError, match="sise: unknown key; did you mean 'size'"):
+        read_model(path, Part)
+
+
+class Named(Strict):
+    """A model with names."""
+
+    name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$")] = "a"
+    small: Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,39}$")] = "a"
+    other: Annotated[str, Field(pattern="^(a|b)$")] = "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("name: my study", "name: must be of letters, digits, _ . - only, with a letter or digit first; no spaces (found 'my study')"),
+        ("small: Big", "small: must be of small letters, digits, _ only, with a small letter first, at most 40 in all; no spaces (found 'Big')"),
+        ("other: c", "other: string should match pattern '^(a|b)$' (found 'c')"),
+        ("name: yes", "name: must be a text; write it in quotes (YAML reads yes, on and true as true) (found True)"),
+        ("name: 12", "name: must be a text; write it in quotes (found 12)"),
+    ],
+)  # fmt: skip
+def test_what_a_text_must_be_is_said_in_words(tmp_path, text, problem):
+    path = tmp_path / "named.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        read_model(path, Named)
+    assert str(caught.value) == f"{path}: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("cases:\n  on: {}\n", "2:3: not valid YAML: the key on: YAML reads on as true; write it in quotes: 'on'"),
+        ("cases: {NO: 1}\n", "1:9: not valid YAML: the key NO: YAML reads NO as false; write it in quotes: 'NO'"),
+        ("1: a\ntrue: b\n", "1:1: not valid YAML: the key 1: YAML reads 1 as a number; write it in quotes: '1'"),
+        ("null: a\n", "1:1: not valid YAML: the key null: YAML reads null as nothing; write it in quotes: 'null'"),
+        ("?\n: a\n", "1:2: not valid YAML: a key is missing before the colon"),
+        ("{rtt_ms: 20,5}\n", "1:13: not valid YAML: 20,5: decimals have a point, as 20.5"),
+        ("a:\n\t- b\n", "2:1: not valid YAML: a tab; indent with spaces"),
+        ("a: @b\n", "1:4: not valid YAML: found character that cannot start any token; a text that begins with a sign stands in quotes"),
+        ("a: b: c\n", "1:5: not valid YAML: mapping values are not allowed in this context; a text with a colon stands in quotes, and keys of one part begin in one column"),
+    ],
+)  # fmt: skip
+def test_what_is_no_plain_yaml_is_told_with_what_to_write(tmp_path, text, said):
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        read_yaml(path)
+    assert str(caught.value) == f"{path}:{said}"
+
+
+def test_keys_in_quotes_and_as_they_are_typed_are_texts(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text("'on': {'1': 2, \"null\": 3}\n")
+    assert read_yaml(path) == {"on": {"1": 2, "null": 3}}
+    path.write_text("on: {1: 2, null: 3}\n")
+    assert read_texts(path) == {"on": {"1": "2", "null": "3"}}
 
 
 @pytest.mark.parametrize(("given", "meant"), [("", "results"), ("other", "other"), ("/elsewhere", "/elsewhere")])

@@ -178,12 +178,12 @@ def test_two_campaigns_in_one_checkout(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"scale": None}, "config.yaml: scale: Input should be a valid string"),
+        ({"scale": None}, "config.yaml: scale: must be a text"),
         ({"scale": "huge"}, "scale huge: no such scale"),
-        ({"scales": []}, "config.yaml: scales: Input should be a valid dictionary"),
+        ({"scales": []}, "config.yaml: scales: must be keys with values"),
         ({"kernel": "none"}, "none: no such kernel"),
         ({"figures": ["none"]}, "there is no figure or paper 'none'"),
-        ({"sclae": "smoke"}, "config.yaml: sclae: Extra inputs are not permitted"),
+        ({"sclae": "smoke"}, "config.yaml: sclae: unknown key; did you mean 'scale'?"),
         ("scale: [", ": not valid YAML: "),
         ("- 1\n", "config.yaml: "),
         (b"\xff\xfe", "config.yaml: is not a UTF-8 text file"),

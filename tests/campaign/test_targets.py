@@ -129,9 +129,9 @@ def test_a_study_without_a_notebook(checkout):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"figures": 5}, "--config figures: input should be a valid list"),
-        ({"scale": None}, "--config scale: input should be a valid string"),
-        ({"kernel": ["lab-6.12"]}, "--config kernel: input should be a valid string"),
+        ({"figures": 5}, "--config figures: must be a list"),
+        ({"scale": None}, "--config scale: must be a text"),
+        ({"kernel": ["lab-6.12"]}, "--config kernel: must be a text"),
     ],
 )
 def test_a_value_that_a_key_cannot_have(given, said):

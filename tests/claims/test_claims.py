@@ -164,7 +164,11 @@ def test_no_tolerance_is_wider_than_the_table_that_it_is_for():
         ("  source: Fig. 2a", "  paper: sarpkaya2025\n  source: Fig. 2a", [":4: SA-x: paper", "remove it"]),
         ("exactness: raw data", "exactness: guess", ["exactness", "raw data"]),
         ("  because:", "  becuse: 1\n  because:", [":6: SA-x: becuse: unknown key", "did you mean 'because'?"]),
-        ("value: 0.5, within", "value: 0.5, witin", [":10: SA-x: claim 1: expect.witin", "did you mean 'within'?"]),
+        (
+            "value: 0.5, within",
+            "value: 0.5, witin",
+            [":10: SA-x: claim 1: expect: witin: unknown key", "did you mean 'within'?"],
+        ),
         (
             "value: 0.5, within: 0.1",
             "trend: rising",

@@ -427,7 +427,7 @@ def test_ours_are_what_they_are_whatever_stands_there(users):
             "kernels: {mine: {base: linux-2}}",
             r"kernels\.mine\.base: 'linux-2' is not in config/kernels.yaml, which has lab-6\.12",
         ),
-        ("kernels: {mine: {}}", r"kernels\.mine\.base: Field required"),
+        ("kernels: {mine: {}}", r"kernels\.mine\.base: is missing"),
         ("kernels: {mine: {base: mainline-6.12, option: {}}}", r"kernels\.mine\.option: "),
         ("kernels: {a+b: {base: mainline-6.12}}", r"kernels\.a\+b"),
         ("kernels: {mine: {base: mainline-6.12, options: {IPV6: y}}}", "'IPV6' is no name of an option"),

@@ -571,7 +571,7 @@ def test_table_command(tmp_path, monkeypatch):
         ("cca: bbr3", "cca: bbr4", "panels.fig5a.cca: "),
         ("rate_mbit: 50", "rate_mbit: 0", "panels.fig2b.rate_mbit: "),
         ("panel: fig5a", "panel: fig9", "parts.panel: there is no panel 'fig9' \\(there are fig2a, "),
-        ("paper: ", "papers: ", "paper: Field required"),
+        ("paper: ", "papers: ", "papers: unknown key; did you mean 'paper'?"),
     ],
 )
 def test_what_is_wrong_with_a_file_of_panels_is_named(tmp_path, old, new, said):

@@ -196,7 +196,7 @@ def test_files_that_were_changed_are_named(theirs):
     assert "has hash d9298a10d1b0" in found["points.parquet"]
     assert found["claims.parquet"] == "is missing"
     change(place / "manifest.json", scale=7)
-    with pytest.raises(UserError, match="scale: Input should be a valid string"):
+    with pytest.raises(UserError, match="scale: must be a text"):
         shipped.read_manifest(theirs, "smoke")
 
 
