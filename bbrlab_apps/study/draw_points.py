@@ -23,7 +23,6 @@ from bbrlab.claims.expected import metrics_read
 from bbrlab.measure import metrics
 from bbrlab.measure.metrics import label_of
 from bbrlab.results.algorithm_table import ALGORITHMS, group_colour, label_of_cca
-from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.series import STATE, columns_of, names, series_of, values_of
 from bbrlab.results.tables import CONDITIONS, point_means
 from bbrlab.show.plots.style import (
@@ -41,7 +40,7 @@ from bbrlab.show.plots.style import (
 )
 from bbrlab_apps.site import charts
 from bbrlab_apps.study.names import resolve
-from bbrlab_apps.study.sources import PointsSource, RunSource
+from bbrlab_apps.study.sources import PointsSource
 
 FLOWS = "flows"  # the dimension of the flow groups
 WINDOW = "window_s"
@@ -542,8 +541,7 @@ def _samples(source: PointsSource, good: pd.DataFrame, name: str) -> pd.DataFram
     series = series_of(name)
     parts = []  # of several links in a row the first
     for (point, seed), rows in good.groupby(["point", "seed"], sort=False):
-        folder = RunFolder(source.run_folder(str(point), int(str(seed))))
-        run = RunSource("", folder)
+        run = source.sampled_run(str(point), int(str(seed)))
         columns = ["time_s", "flow", "group", *columns_of(run.scenario, name)]
         low, high = rows[["window_start_s", "window_end_s"]].iloc[0]
         for group, (times, values) in values_of(run.scenario, name, run.samples(columns)).items():

@@ -91,6 +91,14 @@ class PointsSource:
     run_folder: Callable[[str, int], Path]  # of a point's label and a seed
     claims_file: Path | None = None  # of the paper whose figure it is
     scale: str | None = None  # of the figure's points
+    run_again: str = "run it again (bbrlab sweep)"  # how to have the runs, in words
+
+    def sampled_run(self, label: str, seed: int) -> RunSource:
+        """A run of a point, with its samples. UserError if they are not there."""
+        folder = self.run_folder(label, seed)
+        if not (folder / SAMPLES).exists():
+            raise UserError(f"{self.name}: {folder / SAMPLES} is not there; {self.run_again}")
+        return RunSource("", RunFolder(folder))
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -222,6 +230,7 @@ def _figure(word: str, scale: str | None) -> PointsSource:
                 lambda label, seed: own / RUNS / id / label / f"seed-{seed}",
                 next((file for file in claims_files() if file.parent.name == id.split("/")[0]), None),
                 at,
+                f"samples do not ship; run the figure: {command_for(id, at)}",
             )
     raise UserError(f"{id}: there are no results of it; compute them: {command_for(id, scale or load_config().scale)}")
 

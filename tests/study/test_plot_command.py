@@ -452,6 +452,17 @@ def test_a_series_of_the_other_table(acks, name, what):
         draw_runs.chosen([name], of_acks=acks)
 
 
+def test_samples_that_are_not_there_are_told_with_the_command_that_makes_them(tmp_path):
+    def source(**more: str) -> PointsSource:
+        return PointsSource("mine", pd.DataFrame(), [], lambda label, seed: tmp_path / label / f"seed-{seed}", **more)
+
+    with pytest.raises(UserError) as told:
+        source().sampled_run("p", 1)
+    assert str(told.value) == f"mine: {tmp_path}/p/seed-1/samples.parquet is not there; run it again (bbrlab sweep)"
+    with pytest.raises(UserError, match="is not there; run the figure$"):
+        source(run_again="run the figure").sampled_run("p", 1)
+
+
 @pytest.mark.parametrize("kind", ["cdf", "box"])
 def test_distributions_of_runs(made, kind):
     study = made(sweep={"network.buffer.bdp": [1, 4]})
