@@ -7,7 +7,8 @@ An algorithm of one's own is one C file with a ``tcp_congestion_ops``. Its file 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 from bbrlab.base import paths
@@ -48,3 +49,19 @@ def own_sources(given: Iterable[Path] = ()) -> dict[str, Path]:
             here[name] = path
         sources |= here
     return sources
+
+
+def no_such(name: str, own: Collection[str]) -> str:
+    """What is said of an algorithm that there is not, with one that may be meant.
+
+    Args:
+        own: those of one's own that there are.
+    """
+    close = get_close_matches(name.casefold(), [*KNOWN, *own], 1)
+    meant = f", did you mean {close[0]}?" if close else ""
+    if name.casefold() == "bbr":
+        meant = "; Linux's own 'bbr' is BBRv1 and is called bbr1 here"
+    return (
+        f"there is no algorithm '{name}'{meant} (there are {', '.join(KNOWN)}; of one's own: {', '.join(own) or 'none'}, by a file "
+        "NAME.c in kernels/cca/, or with --cca-source)"
+    )

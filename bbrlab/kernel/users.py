@@ -12,6 +12,7 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from bbrlab.base import files
+from bbrlab.base.algorithms import KNOWN, no_such, own_sources
 from bbrlab.base.errors import UserError
 from bbrlab.base.problems import problem_of
 from bbrlab.base.strict import Strict, read_model
@@ -106,7 +107,7 @@ def read_users(path: Path | None = None) -> dict[str, UsersKernel]:
 def checked_entry(name: str, **fields: object) -> UsersKernel:
     """An entry of the user's file from command-line options. UserError naming field and value."""
     try:
-        return UsersFile.model_validate({"kernels": {name: fields}}).kernels[name]
+        entry = UsersFile.model_validate({"kernels": {name: fields}}).kernels[name]
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(p) for p in first["loc"][2:] if p != "[key]") or "name"
@@ -116,6 +117,11 @@ def checked_entry(name: str, **fields: object) -> UsersKernel:
         if first["loc"][-1] == "[key]" and len(first["loc"]) == 3:
             option = "--name"
         raise UserError(f"{option} {first['input']}: {problem_of(first)}") from None
+    own = own_sources()
+    for field, kernel_name in entry.names.items():
+        if field not in KNOWN and field not in own:  # no flow could have it
+            raise UserError(f"--names {field}={kernel_name}: {no_such(field, own)}")
+    return entry
 
 
 def prepare_users_file(name: str, entry: UsersKernel) -> None:

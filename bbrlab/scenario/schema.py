@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from bbrlab.base.algorithms import KNOWN, own_sources
+from bbrlab.base.algorithms import KNOWN, no_such, own_sources
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import NonNegative, Positive, Probability, Strict
 from bbrlab.scenario.frames import (
@@ -906,15 +905,7 @@ class Flow(Strict):
             return cca
         own = own_sources((info.context or {}).get(SOURCES, ()))
         if cca not in own:
-            close = get_close_matches(cca.casefold(), [*KNOWN, *own], 1)
-            meant = f", did you mean {close[0]}?" if close else ""
-            if cca.casefold() == "bbr":
-                meant = "; Linux's own 'bbr' is BBRv1 and is called bbr1 here"
-            raise ValueError(
-                f"there is no algorithm '{cca}'{meant} (there are "
-                f"{', '.join(KNOWN)}; of one's own: {', '.join(own) or 'none'}, by a file NAME.c in kernels/cca/, or with "
-                "--cca-source)"
-            )
+            raise ValueError(no_such(cca, own))
         return cca
 
     @field_validator("params")
