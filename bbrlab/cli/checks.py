@@ -149,10 +149,11 @@ def _checked(path: Path) -> dict[str, Any]:
         return result | {"id": id, "paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
                         "duration_s": loaded.duration_s, "notes": [*notes_of(points), *_about_parameters(points)]}  # fmt: skip
     if kind == "rubric":
+        from bbrlab.kernel.specs import find_spec
         from bbrlab_apps.grading.load import load_rubric, notes_on
 
         rubric = load_rubric(path)
-        _check_kernel_in(rubric.kernel, path)
+        find_spec(rubric.kernel, f"{path}: kernel ")
         return result | {
             "name": rubric.name,
             "claims": len(rubric.claims),
@@ -175,23 +176,14 @@ def _checked(path: Path) -> dict[str, Any]:
     return result | {"base_image": load_settings(path).base_image}
 
 
-def _check_kernel_in(name: str | None, path: Path) -> None:
-    """UserError for a kernel that there is not."""
-    from bbrlab.kernel.specs import NoSuchKernel, find_spec
-
-    try:
-        find_spec(name)
-    except NoSuchKernel as error:
-        raise UserError(f"{path}: kernel {error.reason}") from None
-
-
 def _check_names_in(config: Config, path: Path) -> None:
     """UserError for a scale, a figure or a kernel that there is not."""
+    from bbrlab.kernel.specs import find_spec
     from bbrlab.results.figures import figures_called, scenario_files
 
     if config.scale not in config.scales:
         raise UserError(f"{path}: scale {config.scale}: no such scale; scales has {', '.join(config.scales)}")
-    _check_kernel_in(config.kernel, path)
+    find_spec(config.kernel, f"{path}: kernel ")
     for name in config.figures:
         try:
             figures_called(name, scenario_files())

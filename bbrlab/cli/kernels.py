@@ -47,6 +47,7 @@ def kernel_build(
     from bbrlab.kernel.build import build_kernel
     from bbrlab.kernel.built import describe_kernel
     from bbrlab.kernel.own import own_of
+    from bbrlab.kernel.specs import find_spec
     from bbrlab.kernel.users import add_to_users, users_file
 
     start = time.monotonic()
@@ -67,6 +68,7 @@ def kernel_build(
         if len(words) > 1:
             raise UserError(f"one kernel at a time, not {len(words)}: {', '.join(words)}")
         which = words[0] if words else None
+        find_spec(which, "")
         built = build_kernel(which, cores, say=typer.echo, own=own_of((), which, cca_source or ()))
     else:
         if cca_source:

@@ -122,22 +122,26 @@ def _besides(entry: UsersKernel) -> str:
 
 
 class NoSuchKernel(UserError):
-    """An unknown name of a kernel; ``reason`` is the message without the option that was given."""
+    """An unknown name of a kernel; ``reason`` is the message without what it was given by."""
 
-    def __init__(self, reason: str):
-        super().__init__(f"--kernel {reason}")
+    def __init__(self, reason: str, given_by: str):
+        super().__init__(given_by + reason)
         self.reason = reason
 
 
-def find_spec(name: str | None) -> tuple[str, KernelSpec]:
-    """The entry ``name`` (default: the file's default). UserError listing the entries."""
+def find_spec(name: str | None, given_by: str = "--kernel ") -> tuple[str, KernelSpec]:
+    """The entry ``name`` (default: the file's default). UserError listing the entries.
+
+    Args:
+        given_by: what stands before the name in a message.
+    """
     specs = load_specs()
     name = name or specs.default
     if name not in specs.kernels:
         own = [n for n, spec in specs.kernels.items() if isinstance(spec, OwnSpec)]
         names = ", ".join(n for n in specs.kernels if n not in own)
         also = f"; {users_file()} has {', '.join(own)}" if own else ""
-        raise NoSuchKernel(f"{name}: no such kernel; config/kernels.yaml has {names}{also}")
+        raise NoSuchKernel(f"{name}: no such kernel; config/kernels.yaml has {names}{also}", given_by)
     return name, specs.kernels[name]
 
 

@@ -13,6 +13,7 @@ from bbrlab.experiment.plan import make_plan
 from bbrlab.experiment.plan_types import GuestPlan, Trace
 from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.kernel.own import own_of
+from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.summary import Summary
 from bbrlab.run.capture import NO_CAPTURE, Capture, add_capture, write_captures
 from bbrlab.run.compatibility import check_parameters, check_trace, kernel_for
@@ -92,6 +93,8 @@ def run_point(
         if sender_kernels:
             if backend != "qemu":
                 raise UserError("--sender-kernel: senders with a kernel of their own need --backend qemu")
+            for group, name in sender_kernels.items():
+                find_spec(name, f"--sender-kernel {group}=")
             others = {group: kernel_for(name, backend) for group, name in sender_kernels.items()}
             plan, senders = plan_several(point, seed, kernel, others)
         else:

@@ -42,7 +42,7 @@ def crosscheck(
 
     if backend is not None and backend not in REAL:
         raise UserError(f"--backend {backend}: not in real time; use one of {', '.join(REAL)}")
-    check_options(seeds, metric or METRICS, [virtual_kernel, real_kernel])
+    check_options(seeds, metric or METRICS, {"--virtual-kernel": virtual_kernel, "--real-kernel": real_kernel})
     check_file("--csv", csv, f"{','.join(POINTS)},backend,".encode())
     loaded = load_scenario(scenario, settings_of(set_), case)
     points = points_of(loaded, str(scenario))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,13 +78,17 @@ def _host_lacks(ccas: set[str]) -> str:
     return f"its kernel has no {', '.join(sorted(lacking))} (modprobe tcp_...)" if lacking else ""
 
 
-def check_options(seeds: int, metrics: Sequence[str], kernels: Iterable[str | None] = ()) -> None:
-    """UserError for too few seeds, and for unknown metrics and kernels, before anything runs."""
+def check_options(seeds: int, metrics: Sequence[str], kernels: Mapping[str, str | None]) -> None:
+    """UserError for too few seeds, and for unknown metrics and kernels, before anything runs.
+
+    Args:
+        kernels: {option: name}.
+    """
     if seeds < 2:
         raise UserError(f"--seeds {seeds}: an interval needs at least 2 of each side")
     compare_points({}, {}, metrics)  # of nothing: checks the names
-    for name in kernels:
-        find_spec(name)
+    for option, name in kernels.items():
+        find_spec(name, f"{option} ")
 
 
 def crosscheck(
@@ -108,7 +112,7 @@ def crosscheck(
         metrics: names of bbrlab/measure/metrics.py.
         on_progress: called with (verb, text); the verb "run" begins another run, or says that one was refused.
     """
-    check_options(seeds, metrics, kernels.values())
+    check_options(seeds, metrics, {f"kernel of {side}": kernel for side, kernel in kernels.items()})
     tables: dict[str, list[dict[str, Any]]] = {VIRTUAL: [], backend: []}
     runs, kernels_run = [], {}
     for point in points:

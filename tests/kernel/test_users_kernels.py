@@ -29,7 +29,9 @@ from bbrlab.kernel.source_tree import TREES_MAX, SourceTree
 from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import Recipe, find_spec, load_specs, recipe
 from bbrlab.kernel.steps import Steps
+from bbrlab.kernel.users import UsersKernel, checked_entry
 from bbrlab.measure.bbr_record import STATES
+from bbrlab_apps.crosscheck.runs import check_options
 from tests.kernel.test_kernel_source import commit, git
 from tests.kernel.users_series import NAMES, OPTION, write_series
 
@@ -485,6 +487,34 @@ def test_a_kernel_of_ones_own_is_built_and_then_stands_in_the_file(command, user
 
 
 @pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ({"bbr9": "bbr"}, "--names bbr9=bbr: there is no algorithm 'bbr9', did you mean bbr3? (there are bbr1, "),
+        ({"bbr3": "bbr3", "bbr": "bbr"}, "--names bbr=bbr: there is no algorithm 'bbr'; Linux's own 'bbr' is BBRv1 and is called bbr1 here"),
+        ({"other": "bbr"}, "--names other=bbr: there is no algorithm 'other' (there are"),
+    ],
+)  # fmt: skip
+def test_the_fields_name_is_one_that_a_flow_can_have(names, said, tmp_path, monkeypatch):
+    with pytest.raises(UserError) as told:
+        checked_entry("x", base="lab-6.12", names=names)
+    assert str(told.value).startswith(said)
+    (tmp_path / "cca").mkdir()
+    for name in names:
+        (tmp_path / "cca" / f"tcp_{name}.c").write_text("")
+    monkeypatch.setattr(paths, "KERNELS", tmp_path)
+    assert checked_entry("x", base="lab-6.12", names=names).names == names, "of one's own"
+
+
+def test_a_kernel_that_there_is_not_is_told_by_what_it_was_given_by(command):
+    said = "nope: no such kernel; config/kernels.yaml has lab-6.12, "
+    assert str(command("nope")[0].exception).startswith(said)
+    with pytest.raises(UserError, match=f"^--virtual-kernel {said}"):
+        check_options(2, ["loss"], {"--virtual-kernel": "nope", "--real-kernel": None})
+    with pytest.raises(UserError, match=f"^--real-kernel {said}"):
+        check_options(2, ["loss"], {"--virtual-kernel": None, "--real-kernel": "nope"})
+
+
+@pytest.mark.parametrize(
     ("argv", "said"),
     [
         (["--patch", "my.patch", "--name", "x"], "--patch goes with --on"),
@@ -622,7 +652,6 @@ def small_linux(users, monkeypatch, tmp_path):
 
 def own_of(tmp_path: Path, text: str, file: str = "my.patch") -> Any:
     from bbrlab.kernel.specs import own_spec
-    from bbrlab.kernel.users import UsersKernel
 
     specs = load_specs()
     bare = specs.kernels["mainline-6.12"].model_copy(update={"patches": [], "host_patches": []})
