@@ -20,7 +20,7 @@ import numpy as np
 from bbrlab.base import paths
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
-from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.frames import FRAME_BYTES, RATE_MBIT_MAX
 
 FOLDER = paths.DATA / "traces"  # of those that come with the package
 FILE_BYTES_MAX = 250_000_000  # of a file that a scenario names: four times a trace of OPPORTUNITIES_MAX
@@ -151,6 +151,11 @@ def _read(path: Path, mtime_ns: int, size_bytes: int) -> LinkTrace:
     if not 0 < len(times_ns) <= OPPORTUNITIES_MAX:
         raise ValueError(
             f"{path}: has {len(times_ns)} opportunities to send a packet in a turn; 1 to {OPPORTUNITIES_MAX} are possible"
+        )
+    mean_mbit = len(times_ns) * FRAME_BYTES * 8e3 / max(period_ns, 1)
+    if mean_mbit > RATE_MBIT_MAX:
+        raise ValueError(
+            f"{path}: lets {mean_mbit:.0f} Mbit/s through in the mean; at most {RATE_MBIT_MAX} are possible: {NOT_RIGHT}"
         )
     return LinkTrace(times_ns, period_ns)
 

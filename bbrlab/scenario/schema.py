@@ -29,6 +29,8 @@ from bbrlab.scenario.frames import (
     IPV6_MTU_BYTES,
     LINK_HEADER_BYTES,
     MTU_BYTES,
+    RATE_MBIT_MAX,
+    RATE_MBIT_MIN,
     TCP_HEADER_BYTES,
     frame_memory_bytes,
 )
@@ -84,9 +86,6 @@ def _whole_us(value: float) -> float:
 RTT_MS_MAX = 10_000
 RttMs = Annotated[float, Field(ge=0.001, le=RTT_MS_MAX)]  # drawn RTTs are whole microseconds
 QueueMs = Annotated[float, Field(ge=0.001, le=10_000), AfterValidator(_whole_us)]
-# HTB waits at most 60 s for a packet to be paid for (sch_htb.c, mbuffer), and tc keeps rates in whole bytes a second.
-# Above 12,112 Mbit/s a frame takes less than a microsecond, the step of the guest's timers, by which the limiter lets each go.
-RATE_MBIT_MIN, RATE_MBIT_MAX = 0.001, 12_000
 RateMbit = Annotated[float, Field(ge=RATE_MBIT_MIN, le=RATE_MBIT_MAX)]
 ROUTER_RATE_MBIT_MIN = 0.01  # a segment of 64 KiB in 60 s
 WORD_MAX = 2**32 - 1  # tc keeps sizes and numbers in 32 bits

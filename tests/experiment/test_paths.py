@@ -464,6 +464,18 @@ def test_rtts_and_losses_of_a_file_are_changes(tmp_path):
     assert [len(p.scenario.network.changes) for p in points_of(validate(swept, "s", folder=tmp_path))] == [3, 0]
 
 
+def test_a_trace_is_no_faster_than_a_link_may_be(tmp_path):
+    """Times in s in place of ms let 20187 Mbit/s through."""
+    in_s = trace_of(tmp_path, "".join(f"{i * 0.0006:.4f}\n" for i in range(1, 2001)))
+    with pytest.raises(
+        UserError, match=r"lets 20187 Mbit/s through in the mean; at most 12000 are possible: .* one time in ms"
+    ):
+        validate(scenario_dict(**TRACED, network__trace=in_s), "s", folder=tmp_path)
+    with pytest.raises(UserError, match="lets 12200 Mbit/s through"):
+        validate(scenario_dict(**TRACED, network__trace=trace_of(tmp_path, "0 12200\n1 0\n")), "s", folder=tmp_path)
+    assert link_trace(trace_of(tmp_path, "0 11999\n1 0\n")).mbit(0, 1) == pytest.approx(11999, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("grid", "words"),
     [("sweep: {duration_s: [10, 100]}", "sweep sets duration_s"), ("sweep: {network.rtt_ms: [40, 60]}", "sweep sets network.rtt_ms"),
