@@ -6,6 +6,7 @@ import difflib
 import importlib.metadata
 import json
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,6 +42,9 @@ OTHER_NAMES = {
 }
 
 
+EMPTY_OPTION = re.compile("--[a-z-]+=")
+
+
 class Commands(TyperGroup):
     """Commands, listed each with its whole first sentence."""
 
@@ -55,6 +59,16 @@ class Commands(TyperGroup):
 
 class Sections(Commands):
     """The commands by SECTIONS."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The words of the command line. UserError for an empty one: no option means anything by it, and most would have their default."""
+        before = ""
+        for word in () if ctx.resilient_parsing else args:
+            if not word or EMPTY_OPTION.fullmatch(word):
+                after = word.rstrip("=") or before or "bbrlab"
+                raise UserError(f"{after}: what follows is empty; give a value (is a variable of the shell not set?)")
+            before = word
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called so. For one that there is not, those that are listed may have been meant, never a hidden one."""
@@ -206,6 +220,11 @@ def settings_of(items: list[str] | None, *, trials: bool = False) -> dict[str, A
                 "--set trials: would have no effect: the command's own option says which seeds are run (--help)"
             )
     return overrides
+
+
+def words_of(texts: list[str] | None) -> list[str]:
+    """The words of an option that may be given several times, or once with commas."""
+    return [word.strip() for text in texts or () for word in text.split(",")]
 
 
 def overrides_of(

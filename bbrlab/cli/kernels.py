@@ -13,7 +13,7 @@ import typer
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.outputs import check_file
-from bbrlab.cli.app import AsJson, CcaSources, at_once, kernel_app, print_json
+from bbrlab.cli.app import AsJson, CcaSources, at_once, kernel_app, print_json, words_of
 
 if TYPE_CHECKING:
     from bbrlab.kernel.specs import KernelSpec, OwnSpec
@@ -113,7 +113,7 @@ def _own_entry(
         base=on,
         patches=[str(path) for path in patch_paths],
         options=_pairs("--option", options, "CONFIG_IPV6=y"),
-        names=_pairs("--names", [pair for word in names for pair in word.split(",")], "bbr3=bbr"),
+        names=_pairs("--names", words_of(names), "bbr3=bbr"),
     )
     shipped = load_specs(paths.CONFIG / "kernels.yaml")
     if name in shipped.kernels:

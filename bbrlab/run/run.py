@@ -24,6 +24,14 @@ from bbrlab.run.output import LOG, PATIENCE_S, result_folder, workspace, write_r
 from bbrlab.run.several import Senders, plan_several, run_several
 from bbrlab.scenario.point import Point
 
+SEED_MAX = 2**64 - 1  # the kernel's strtoull makes one entropy of all that are larger
+
+
+def check_seed(seed: int) -> None:
+    """UserError for a seed that is not possible."""
+    if not 0 <= seed <= SEED_MAX:
+        raise UserError(f"--seed {seed}: must be from 0 to {SEED_MAX}")
+
 
 def run_point(
     point: Point,
@@ -63,8 +71,7 @@ def run_point(
     Returns:
         The content of summary.json.
     """
-    if seed < 0:
-        raise UserError(f"--seed {seed}: must be 0 or more")
+    check_seed(seed)
     process.check_watchdog(watchdog_s)
     if trace and sender_kernels:
         raise UserError(

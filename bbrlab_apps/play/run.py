@@ -23,6 +23,7 @@ from bbrlab.run.evaluate import evaluate
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
 from bbrlab.run.output import LOG, PLAYED, PROMPT_FILES, PROMPT_LOG, result_folder, workspace, write_results
+from bbrlab.run.run import check_seed
 from bbrlab.scenario.point import Point
 from bbrlab_apps.play.node_files import keep_files
 from bbrlab_apps.play.playable import RATE_MBIT_MAX, RTT_MS_MAX, playable
@@ -82,8 +83,7 @@ def play_point(
     Returns:
         The content of summary.json; its ``events`` say what was changed when.
     """
-    if seed < 0:
-        raise UserError(f"--seed {seed}: must be 0 or more")
+    check_seed(seed)
     process.check_watchdog(watchdog_s)
     start = time.monotonic()
     with result_folder(out) as kept:

@@ -57,8 +57,6 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
         raise UserError(
             f"{len(runs)} runs over each other are too many: at most {RUNS_MAX} can be told apart over time; use --kind cdf or box"
         )
-    if len({run.folder.path.resolve() for run in runs}) < len(runs):
-        raise UserError(f"{runs[0].folder.path}: a run is given twice")
     samples = [_samples(run, wanted) for run in runs]
     rows = [name for name in wanted if _has(name, runs, samples) or name not in DEFAULT]
     strips = (

@@ -126,7 +126,7 @@ Source = PointsSource | list[RunSource]
 def source_of(words: Sequence[str], scale: str | None = None) -> Source:
     """What the words of a command line name: a study's folder, PAPER/FIGURE, or folders of one or several runs.
 
-    UserError if there is no such thing, or they are of several kinds.
+    UserError if there is no such thing, they are of several kinds, or one is given twice.
 
     Args:
         scale: of a campaign's results; default: the configuration's, and of results that ship the largest.
@@ -139,6 +139,9 @@ def source_of(words: Sequence[str], scale: str | None = None) -> Source:
             raise UserError(
                 f"{word}: several things on one plot are runs, and this is no folder of a run (it has no {SUMMARY})"
             )
+    places = [Path(word).resolve() for word in words]
+    if again := next((word for i, word in enumerate(words) if places[i] in places[:i]), None):
+        raise UserError(f"{again}: this run is given twice; give each once")
     folders = [RunFolder(Path(word)) for word in words]
     return [RunSource(name, folder) for name, folder in zip(_names(folders), folders, strict=True)]
 

@@ -9,10 +9,11 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import overrides_of
+from bbrlab.cli.app import overrides_of, words_of
 from bbrlab.cli.commands import app
 from bbrlab.cli.run import _by_group, all_points_with
 from bbrlab.run.output import prepare_out
+from bbrlab.run.run import check_seed
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab_apps.study.commands import catalogue
 
@@ -154,6 +155,33 @@ def test_a_forecast_is_of_figures():
 )
 def test_each_kind_of_file_is_checked_as_what_it_is(path, said):
     assert bbrlab("check", str(paths.ROOT / path)).startswith(f"{paths.ROOT / path}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("argv", "after"),
+    [
+        (("run", "mine.yaml", "--out", ""), "--out"),
+        (("run", "mine.yaml", "--out=", "--kernel", "lab-6.12"), "--out"),
+        (("run", "mine.yaml", "--out", "x", "--kernel", ""), "--kernel"),
+        (("check", ""), "check"),
+        (("",), "bbrlab"),
+    ],
+)
+def test_an_empty_word_is_a_variable_that_is_not_set(argv, after):
+    said = "what follows is empty; give a value (is a variable of the shell not set?)"
+    assert bbrlab(*argv) == f"{after}: {said}"
+
+
+def test_words_with_commas():
+    assert words_of(["goodput, queue", "rtt ,cwnd"]) == ["goodput", "queue", "rtt", "cwnd"] and words_of(None) == []
+
+
+def test_seeds_are_those_that_the_kernel_can_tell_apart():
+    check_seed(0)
+    check_seed(2**64 - 1)
+    for seed in (-1, 2**64):
+        with pytest.raises(UserError, match=rf"^--seed {seed}: must be from 0 to 18446744073709551615$"):
+            check_seed(seed)
 
 
 def test_of_several_files_each_is_checked(tmp_path):

@@ -474,7 +474,7 @@ def test_distributions_of_runs(made, kind):
     ("words", "wish", "told"),
     [
         (["exp1", "RUN"], {}, "exp1: several things on one plot are runs, and this is no folder of a run"),
-        (["RUN", "RUN"], {}, "a run is given twice"),
+        (["RUN", "RUN"], {}, "this run is given twice; give each once"),
         (["RUN"], {"x": "bdp"}, "--x: is for the points of a study"),
         (["RUN"], {"kind": "heat"}, "--kind heat: is for the points"),
         (["RUN"], {"kind": "cdf", "y": ["state"]}, "--y state: a state is no number"),
@@ -490,6 +490,13 @@ def test_what_is_no_run_is_told(made, words, wish, told):
     with pytest.raises(UserError) as error:
         draw(*(run_folder(study) if word == "RUN" else word for word in words), **wish)
     assert told in str(error.value)
+
+
+def test_a_run_is_not_compared_with_itself(made):
+    study = made(sweep={"network.buffer.bdp": [1, 4]})
+    folder = Path(run_folder(study))
+    done = CliRunner().invoke(app, ["compare", str(folder), f"{folder}/../{folder.name}"])
+    assert str(done.exception) == f"{folder}/../{folder.name}: this run is given twice; give each once"
 
 
 def test_more_runs_than_can_be_told_apart(made):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bbrlab.cli.app import ScaleName, app, overrides_of
+from bbrlab.cli.app import ScaleName, app, overrides_of, words_of
 
 
 @app.command()
@@ -34,7 +34,7 @@ def plot(
     wish = Wish(
         kind,
         x,
-        [name for text in y or [] for name in text.split(",")],
+        words_of(y),
         hue,
         overrides_of(where, "--where", "qdisc.kind=fifo"),
         acks,
