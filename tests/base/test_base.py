@@ -39,7 +39,7 @@ class Part(Strict):
         ("- {size: 1}\n- {size: big}\n", "1.size: must be a whole number (found 'big')"),
         ("- {}\n", "0.size: is missing"),
         ("- {size: 1, color: 2}\n", "0.color: unknown key (there are size)"),
-        ("- {sise: 1}\n", "0.sise: unknown key; did you mean 'size'?"),
+        ("- {sizee: 1}\n", "0.sizee: unknown key; did you mean 'size'?"),
         ("size: 1\n", "content: must be a list (found the keys size)"),
         ("- {size: 1.5}\n", "0.size: must be a whole number (found 1.5)"),
         ("- {size: 1, color: secret, depth: 2}\n", "0.color: unknown key (there are size)"),
@@ -62,8 +62,8 @@ def test_a_file_of_another_kind_is_told_by_its_keys_and_keeps_its_values_to_itse
     with pytest.raises(UserError) as caught:
         read_model(path, Part, "give a part")
     assert str(caught.value) == f"{path}: is another kind of file: it has name, salt, and not size; give a part"
-    path.write_text("sise: 1\n")
-    with pytest.raises(UserError, match="sise: unknown key; did you mean 'size'"):
+    path.write_text("sizee: 1\n")
+    with pytest.raises(UserError, match="sizee: unknown key; did you mean 'size'"):
         read_model(path, Part)
 
 
