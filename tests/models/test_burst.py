@@ -278,11 +278,10 @@ def test_bbr1_s_bandwidth_outlives_probe_rtt():
     assert trace.loc[probing, "max_bw_mbit"].min() > 0.9 * trace.loc[~probing, "max_bw_mbit"].median()
 
 
-@pytest.mark.parametrize("rate_mbit", [10, 20])
-def test_bbr1_with_a_short_rtt_is_as_in_the_lab(rate_mbit):
-    """Cells of a map that were drawn at random (data/questions/map_cells.csv); before the filter forgot as Linux's does .025 and .040 off."""
-    cells = pd.read_csv(paths.DATA / "questions/map_cells.csv").query("cca == 'bbr1' and rtt_ms == 10")
-    lab = cells.loc[cells["rate_mbit"] == rate_mbit, "share_of_capacity"].mean()
+@pytest.mark.parametrize(("rate_mbit", "lab"), [(10, 0.8326), (20, 0.7923)])
+def test_bbr1_with_a_short_rtt_is_as_in_the_lab(rate_mbit, lab):
+    """Cells of a map that were drawn at random, run without noise of hosts, which the model does not have either (commit 8816a66); before
+    the filter forgot as Linux's does .025 and .040 off."""
     shares = [
         burst.simulate({"bbr1": 1, "cubic": 1}, rate_mbit, 10, buffer_bdp=2, duration_s=1000, seed=seed).shares["bbr1"]
         for seed in (1, 2)
