@@ -35,7 +35,7 @@ NAMED = {
     "as its own": ({"network__trace": "FILE"}, "0\n5\n", "0\n5\n9\n"),
     "in a sweep": ({"sweep": {"network.trace": ["cellular", "FILE"]}}, "0\n5\n", "0\n5\n9\n"),
     "in a case": ({"cases": {"one": {"network.trace": "FILE"}}}, "0\n5\n", "0\n5\n9\n"),
-    "a list of changes": ({"network__changes": "FILE"}, "0 40\n", "0 40\n5 60\n"),
+    "a list of changes": ({"network__changes": "FILE"}, "0 40\n5 60\n", "0 40\n5 70\n"),
 }
 
 
