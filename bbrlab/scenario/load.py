@@ -190,7 +190,7 @@ def _refuse_empty(content: Any, path: Path, overrides: dict[str, Any], asked: di
         overrides: a case's values, which may be empty, and after them those that are ``asked`` for.
     """
     wrong = []
-    for place in _empty_places(content):
+    for place in empty_places(content):
         by = [key for key in overrides if f"{'.'.join(map(str, place))}.".startswith(f"{key}.")]
         if not by:
             wrong.append(f"{path}:{Lines(path).of(place)}: {empty_words(place)}")
@@ -200,7 +200,7 @@ def _refuse_empty(content: Any, path: Path, overrides: dict[str, Any], asked: di
         raise UserError("\n".join(wrong))
 
 
-def _empty_places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def empty_places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Where nothing is given, except among the values of cases and sweeps, of which nothing may be one."""
     if content is None:
         yield place
@@ -209,7 +209,7 @@ def _empty_places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[A
             content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
         )
         for key, part in parts:
-            yield from _empty_places(part, (*place, key))
+            yield from empty_places(part, (*place, key))
 
 
 def refuse_rows_of_another_run(content: Any, scenario: Scenario, where: str, *, points_name_files: bool = True) -> None:

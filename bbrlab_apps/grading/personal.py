@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bbrlab.base import problems
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.claims import check, expressions
@@ -22,8 +23,8 @@ from bbrlab.results.figures import Figure
 from bbrlab.results.nested import leaves
 from bbrlab.results.run_estimate import disk_bytes, estimate_s
 from bbrlab.run.memory import guest_bytes
-from bbrlab.scenario.load import points_of, refuse_rows_of_another_run
-from bbrlab.scenario.messages import validate
+from bbrlab.scenario.load import empty_places, points_of, refuse_rows_of_another_run
+from bbrlab.scenario.messages import empty_words, validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import NOT_DECISIVE, Scenario
 from bbrlab_apps.grading.rubric import Limits, Misplaced, Question, Rubric, Scalar, in_words
@@ -149,7 +150,7 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
         except ValidationError as error:
             first = error.errors()[0]
             field = [p for p in first["loc"] if p not in ("", "str", "list[str]") and not str(p).startswith("[")]
-            message = first["msg"].removeprefix("Value error, ")
+            message = problems.problem_of(first)
             raise Misplaced((*place, *field), f"claims.{judged.id}: {'.'.join(map(str, field))}: {message}") from None
         if claim_problem := problem_of(claims[judged.id], figure):
             raise Misplaced(
@@ -170,7 +171,7 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
             questions.append(Question.model_validate(content))
         except ValidationError as error:
             first = error.errors()[0]
-            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
+            problem = f"{'.'.join(map(str, first['loc']))}: {problems.problem_of(first)}"
             raise Misplaced(("questions", number), f"questions.{question.id}: {problem}") from None
     return Assignment(scenario, points, claims, questions)
 
@@ -178,6 +179,8 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
 def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenario, list[Point]]:
     """The assignment's scenario, with the rows of a file of changes in it, and its points."""
     content = _filled(rubric.scenario, parameters, ("scenario",))
+    if empty := next(empty_places(content), None):
+        raise Misplaced(("scenario", *empty), f"scenario: {empty_words(empty)}")
     try:
         read = validate(content, "scenario", folder=rubric.folder)
         refuse_rows_of_another_run(content, read, "scenario", points_name_files=False)

@@ -124,6 +124,22 @@ def test_a_rubric_asks_for_no_file_that_students_cannot_have(tmp_path, changes):
         load_rubric(write_rubric(tmp_path, scenario=RUBRIC["scenario"] | changes))
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"network": RUBRIC["scenario"]["network"] | {"policer": None}},
+            "scenario: network.policer is empty; fill it in",
+        ),
+        ({"flows": [{"cca": "bbr1", "bytes": None}, {"cca": "cubic"}]}, "scenario: flows.0.bytes is empty; fill it in"),
+    ],
+)
+def test_a_rubric_leaves_no_field_empty(tmp_path, changes, told):
+    """Without its value students would run another experiment than the one that was meant."""
+    with pytest.raises(UserError, match=re.escape(told)):
+        load_rubric(write_rubric(tmp_path, scenario=RUBRIC["scenario"] | changes))
+
+
 def test_several_links_are_not_graded():
     with pytest.raises(UserError, match=r"network\.links: runs over several links are not graded"):
         safe_scenario(scenario_dict(network__links=[{}, {}]), "scenario.yaml", 9)
