@@ -212,6 +212,15 @@ def empty_places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[An
             yield from empty_places(part, (*place, key))
 
 
+def without_empty(content: Any) -> Any:
+    """A scenario's content without what is not given: as a file may have it, of which no field is empty (load_points())."""
+    if isinstance(content, list):
+        return [without_empty(part) for part in content]
+    if not isinstance(content, dict):
+        return content
+    return {key: without_empty(part) for key, part in content.items() if part is not None}
+
+
 def refuse_rows_of_another_run(content: Any, scenario: Scenario, where: str, *, points_name_files: bool = True) -> None:
     """UserError if points or scales have other values of what a file of changes is read by: the rows stay those of the file's own.
 

@@ -24,6 +24,7 @@ from bbrlab.results.digest import summary_digest
 from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.output import SAMPLES, SUMMARY
+from bbrlab.scenario.load import without_empty
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab_apps.grading.personal import Personal, too_much
@@ -129,7 +130,7 @@ def _again(limits: Limits, run: SubmittedRun, index: int, point: Point, kernel: 
     """Repeat one run and compare it."""
     scratch.mkdir()
     file, out = scratch / "scenario.yaml", scratch / "out"
-    file.write_text(dump_yaml(run["scenario"]), encoding="utf-8")
+    file.write_text(dump_yaml(without_empty(run["scenario"])), encoding="utf-8")
     result: Rerun = {"run": index, "name": run["name"], "outcome": NOT_RUN, "kind": "", "told": ""}
     argv = [
         "run", str(file), "--seed", str(run["seed"]), "--out", str(out),

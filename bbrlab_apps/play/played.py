@@ -12,6 +12,7 @@ from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.plan_types import GuestPlan, TransferPlan
 from bbrlab.experiment.transfers import FlowPlan
 from bbrlab.measure.summary import EventEntry
+from bbrlab.scenario.load import without_empty
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import GRID, PARAMETER_SETS, Flow, Scenario
@@ -137,5 +138,5 @@ def played_text(point: Point, played: Played) -> str:
     name = point.scenario.name
     head = [f"# {name} as it was played. Run this again in virtual time: bbrlab run played.yaml --out FOLDER"]
     head += [f"# Also at the prompt, which no scenario can say: {command}" for command in played.others]
-    content = point.scenario.model_dump(exclude=GRID, exclude_unset=True)
+    content = without_empty(point.scenario.model_dump(exclude=GRID, exclude_unset=True))
     return "\n".join(head) + "\n" + dump_yaml(content, allow_unicode=True)
