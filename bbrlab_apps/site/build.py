@@ -29,7 +29,8 @@ from bbrlab_apps.site.pages import (
 
 STATIC, TEMPLATES = (Path(__file__).parent / name for name in ("static", "templates"))
 OVERVIEW, OF_MODELS = "overview", ("models", "burst")
-_LEFT_OUT = (".buildinfo", "objects.inv", "genindex.html")  # of no use to a reader
+# Patterns of files of no use to a reader; source maps of the theme would be a fifth of a site.
+_LEFT_OUT = (".buildinfo", "objects.inv", "genindex.html", "_static/**/*.map")
 _CHART = "bb-plot"  # pages with one get the library that draws it
 
 Progress = Callable[[str, int, int], None]  # what is done with the pages, how many are done, of how many
@@ -65,8 +66,8 @@ def build_site(
         (looks / "verdicts.css").write_text(colours_css(), encoding="utf-8")
         _write_sources(findings, source)
         warnings = _sphinx(source, aside / "html", aside / "doctrees", looks, progress)
-        for name in _LEFT_OUT:
-            (aside / "html" / name).unlink(missing_ok=True)
+        for left_out in [path for pattern in _LEFT_OUT for path in (aside / "html").glob(pattern)]:
+            left_out.unlink()
         outputs.list_made(aside / "html")
         files.put_folder(aside / "html", out)
     return warnings
