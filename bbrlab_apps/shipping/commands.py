@@ -128,9 +128,7 @@ def rejudge(
 
     scale = scale or shipped_scale(load_config().scale) or load_config().scale
     with status_line() as line:
-        moved = judge_again(
-            paths.SHIPPED, scale, model or (), cores or all_cores(), lambda text: _show(line, text)
-        ).moved
+        moved = judge_again(paths.SHIPPED, scale, model or (), cores or all_cores(), lambda text: _show(line, text))
     typer.echo(
         f"{paths.SHIPPED / scale}: {number_of(len(moved), 'statement')} {'has' if len(moved) == 1 else 'have'} another verdict"
     )

@@ -34,7 +34,7 @@ from bbrlab.run.manifest import always_loaded
 from bbrlab.run.output import SUMMARY
 from bbrlab_apps.shipping.accepted_failures import AcceptedFailure, failed_runs
 from bbrlab_apps.shipping.finished_run import FinishedRun, check_frame, load_all, run_frame
-from bbrlab_apps.shipping.rejudge import Renewal, renew
+from bbrlab_apps.shipping.rejudge import place_of, renew
 from bbrlab_apps.shipping.shipped_folder import Say, check_place, exclusive_access, read_shipped, replace_shipped
 
 LIBRARIES = ("pyarrow", "pandas")
@@ -111,7 +111,7 @@ def pack(
         manifest = manifest_of(
             scale, content[RUNS], [*kept.versions, *_versions(runs.runs)], [*kept.failed, *runs.failed]
         )
-        renew(content, Renewal(scale, figures, jobs=jobs, curves=not campaign.without_curves), say)
+        renew(content, scale, figures, say, jobs=jobs, curves=not campaign.without_curves)
         say("writing")
         return replace_shipped(out / scale, content, manifest)
 
@@ -265,9 +265,7 @@ def predictions_of_campaign(campaign: Finished) -> pd.DataFrame:
         wanted |= set(predictions_of(figure.id, figure.scenario, figure.points, results))
     parts = []
     for path in sorted(path for path in wanted if path.exists()):
-        point = path.parent
-        at = (f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem)
-        parts.append(read_with(path, ["share_of_capacity"]).assign(**dict(zip(PLACE, at, strict=True))))
+        parts.append(read_with(path, ["share_of_capacity"]).assign(**dict(zip(PLACE, place_of(path), strict=True))))
     return packed(parts)
 
 

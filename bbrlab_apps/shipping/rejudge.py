@@ -6,7 +6,6 @@ import os
 import signal
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -19,76 +18,62 @@ from bbrlab.claims.statement_verdict import verdict_tables_by_file
 from bbrlab.comparison.compare import moved_verdicts
 from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of, packed
 from bbrlab.results.figures import Figure, figures_at, has_panel
-from bbrlab.results.shipped import STATEMENTS, Manifest
+from bbrlab.results.shipped import STATEMENTS
 from bbrlab.results.tables import tidy
 from bbrlab.scenario.point import Point
 from bbrlab_apps.shipping.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
 
 
-@dataclass(frozen=True)
-class Rejudged:
-    """Shipped results, judged anew."""
-
-    manifest: Manifest  # the new one; its entries on runs have not changed
-    moved: pd.DataFrame  # the statements with another verdict: ``id``, ``before``, ``now``
-
-
 def rejudge(
     folder: Path, scale: str, models: Sequence[str] = (), jobs: int = 1, say: Say = lambda text: None
-) -> Rejudged:
+) -> pd.DataFrame:
     """Replace points, verdicts and predictions of shipped results by those of today's claims and models.
 
     UserError if nothing ships at the scale, or a file is not as the manifest says.
 
     Args:
         models: kinds of predictions (models.predictions.KINDS) to compute anew; others are computed only where missing.
+
+    Returns:
+        The statements with another verdict: ``id``, ``before``, ``now``.
     """
     with exclusive_access(folder, scale, say, "bbrlab ship packs a campaign"):
         manifest, content = read_shipped(folder, scale)
         before = content[STATEMENTS]
         figures = figures_at(scale, list(manifest.figures))
-        renew(content, Renewal(scale, figures, models, jobs), say)
+        renew(content, scale, figures, say, models=models, jobs=jobs)
         say("writing")
-        kept = manifest.model_dump(mode="json", exclude={"files", "sha256"})
-        return Rejudged(
-            replace_shipped(folder / scale, content, kept),
-            moved_verdicts(before, content[STATEMENTS], {"before": "is new", "now": "is gone"}),
-        )
+        replace_shipped(folder / scale, content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
+        return moved_verdicts(before, content[STATEMENTS], {"before": "is new", "now": "is gone"})
 
 
-@dataclass(frozen=True)
-class Renewal:
-    """What to make anew of shipped results."""
-
-    scale: str
-    figures: Sequence[Figure]
-    models: Sequence[str] = ()  # kinds of predictions to compute anew
-    jobs: int = 1
-    curves: bool = True  # also compute predictions that only a page's curves need
-
-
-def renew(content: dict[str, pd.DataFrame], renewal: Renewal, say: Say = lambda text: None) -> None:
+def renew(
+    content: dict[str, pd.DataFrame], scale: str, figures: Sequence[Figure], say: Say, *, models: Sequence[str] = (), jobs: int, curves: bool = True
+) -> None:  # fmt: skip
     """Replace points, predictions and verdicts in the content of shipped results.
 
     Args:
         content: {file: table}, with the figures' tables and existing predictions.
+        models: kinds of predictions to compute anew.
+        curves: also compute predictions that only a page's curves need.
 
     Points that a scenario no longer has are not judged.
     """
-    tables = {figure.id: content[f"{figure.id}.parquet"] for figure in renewal.figures}
+    tables = {figure.id: content[f"{figure.id}.parquet"] for figure in figures}
     content["points.parquet"] = tidy(tables)
-    content[PACKED] = _predictions(renewal, content[PACKED], say)
+    content[PACKED] = _predictions(content[PACKED], figures, say, models, jobs, curves)
     say("claims")
     with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:
-        (Path(place) / renewal.scale).mkdir()
-        content[PACKED].to_parquet(Path(place) / renewal.scale / PACKED)
-        for part, claims, statements in verdict_tables_by_file(tables, renewal.scale, Path(place)):
+        (Path(place) / scale).mkdir()
+        content[PACKED].to_parquet(Path(place) / scale / PACKED)
+        for part, claims, statements in verdict_tables_by_file(tables, scale, Path(place)):
             content[f"{part}claims.parquet"], content[f"{part}statements.parquet"] = claims, statements
 
 
-def _predictions(renewal: Renewal, old: pd.DataFrame, say: Say) -> pd.DataFrame:
+def _predictions(
+    old: pd.DataFrame, figures: Sequence[Figure], say: Say, models: Sequence[str], jobs: int, curves: bool
+) -> pd.DataFrame:
     """The predictions that claims and panels of the figures read: old ones, unless they are missing or of a model to compute anew."""
-    figures, models = renewal.figures, renewal.models
     if unknown := sorted(set(models) - set(KINDS)):
         raise UserError(f"--model {unknown[0]}: there is no such kind of predictions (there are {', '.join(KINDS)})")
     nowhere = Path()  # only the names below it are used
@@ -96,16 +81,16 @@ def _predictions(renewal: Renewal, old: pd.DataFrame, say: Say) -> pd.DataFrame:
     points = {(figure.id, point.label): point for figure in figures for point in figure.points}
     kept = {tuple(map(str, place)): rows for place, rows in old.groupby(list(PLACE))}
     for figure in filter(has_panel, figures):
-        curves = files_of(figure.id, figure.scenario, figure.points, nowhere)
-        wanted |= {path for path in curves if renewal.curves or _place(path) in kept}
+        of_panel = files_of(figure.id, figure.scenario, figure.points, nowhere)
+        wanted |= {path for path in of_panel if curves or place_of(path) in kept}
     parts, todo = {}, {}
     for path in sorted(wanted):
-        place = _place(path)
+        place = place_of(path)
         if place[2] in models or place not in kept:
             todo[place] = points[place[:2]]
         else:
             parts[place] = kept[place]
-    count = min(renewal.jobs, len(todo) or 1, os.cpu_count() or 1)
+    count = min(jobs, len(todo) or 1, os.cpu_count() or 1)
     killed = "a process that computed predictions was killed"
     with workers(count, _begin_worker, killed, "what ships is as it was") as pool:
         # Not with the pool's map, which cancels waiting jobs when a process is killed, at which Python 3.11 prints a traceback.
@@ -116,7 +101,7 @@ def _predictions(renewal: Renewal, old: pd.DataFrame, say: Say) -> pd.DataFrame:
     return packed(parts.values())
 
 
-def _place(path: Path) -> tuple[str, str, str]:
+def place_of(path: Path) -> tuple[str, str, str]:
     """(figure, point, kind) of a prediction's file."""
     point = path.parent
     return f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem

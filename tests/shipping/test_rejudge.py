@@ -70,11 +70,10 @@ def test_verdicts_and_predictions_follow_and_runs_stay(judged, tmp_path):
     put(tmp_path, content | {PACKED: others})
     assert contents(tmp_path) != before
     told = []
-    found = rejudge(tmp_path, "quick", ["burst"], say=told.append)
+    moved = rejudge(tmp_path, "quick", ["burst"], say=told.append)
     assert contents(tmp_path) == before, "what was computed anew is what was there"
     assert "predictions: 1 of " in told[0] and told[-1] == "writing"
-    assert found.manifest.figures == read_manifest(judged, "quick").figures
-    assert not len(found.moved), "the statements shipped as they are judged"
+    assert not len(moved), "the statements shipped as they are judged"
     for name in ("runs.parquet", *(f"{id}.parquet" for id in FIGURES)):
         assert (tmp_path / "quick" / name).read_bytes() == (REAL / name).read_bytes()
 
@@ -99,7 +98,7 @@ def test_a_point_that_the_scenario_has_since_is_not_measured_yet_and_its_claims_
         tmp_path,
         content | {f"{FIGURES[1]}.parquet": table.assign(point=table["point"].where(~old, "case=gone,0123456789"))},
     )
-    found = rejudge(tmp_path, "quick")
+    rejudge(tmp_path, "quick")
     claims = read_table(tmp_path / "quick" / "claims.parquet").set_index("id")
     open_ = claims[claims["why"].str.contains("not measured at this scale yet")]
     assert len(open_) and set(open_["verdict"]) <= {"not run", "partly run"}
@@ -108,7 +107,7 @@ def test_a_point_that_the_scenario_has_since_is_not_measured_yet_and_its_claims_
     assert (others["verdict"] == before.set_index("id").loc[others.index, "verdict"]).all(), (
         "the others stay as they are"
     )
-    assert found.manifest.figures == read_manifest(judged, "quick").figures
+    assert read_manifest(tmp_path, "quick").figures == read_manifest(judged, "quick").figures
     points = read_table(tmp_path / "quick" / "points.parquet")
     assert "case=gone,0123456789" in set(points["point"]), "what was run is there, judged or not"
 
@@ -120,8 +119,7 @@ def test_what_ships_is_as_todays_code_judges_it(tmp_path, scale):
     """Every file: points, predictions, claims and statements are those that these claims, models and tables give."""
     shipped = REAL.parent / scale
     mine = shutil.copytree(shipped, tmp_path / scale)
-    found = rejudge(tmp_path, scale, jobs=os.cpu_count() or 1)
-    assert not len(found.moved)
+    assert not len(rejudge(tmp_path, scale, jobs=os.cpu_count() or 1))
     for name in read_manifest(REAL.parent, scale).files:
         assert (mine / name).read_bytes() == (shipped / name).read_bytes(), name
 
@@ -139,7 +137,7 @@ def test_the_command_says_what_moved_at_its_scale(monkeypatch, tmp_path):
     for scale in ("smoke", "quick"):
         put(tmp_path, tables | rest | {"statements.parquet": old}, scale)
 
-    def renew(content, *given):
+    def renew(content, *given, **named):
         content["statements.parquet"] = new
 
     monkeypatch.setattr(paths, "SHIPPED", tmp_path)
@@ -168,8 +166,7 @@ def first_is_quick(kind, point):
 
 def predictions(say=lambda text: None):
     table = read_table(REAL / PACKED)
-    asked = rejudging.Renewal("quick", figures_at("quick", [FIGURES[0]]), ["burst"], 2)
-    return rejudging._predictions(asked, table.iloc[:0], say)
+    return rejudging._predictions(table.iloc[:0], figures_at("quick", [FIGURES[0]]), say, ["burst"], 2, True)
 
 
 def test_a_process_that_is_killed_is_no_fault_of_bbrlab(monkeypatch):

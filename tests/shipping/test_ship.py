@@ -165,7 +165,7 @@ def test_points_and_verdicts_are_of_the_tables_that_are_packed(tmp_path):
         pd.testing.assert_frame_equal(read_table(place / f"{part}statements.parquet"), statements, check_dtype=False)
     pd.testing.assert_frame_equal(read_table(place / "points.parquet"), tidy(tables), check_dtype=False)
     before = contents(place)
-    assert not len(rejudge(tmp_path / "out", "quick").moved)
+    assert not len(rejudge(tmp_path / "out", "quick"))
     assert contents(place) == before, "as a judgement of what ships gives it"
 
 
@@ -191,7 +191,7 @@ def test_what_claims_read_is_computed_without_curves(monkeypatch):
     monkeypatch.setattr(rejudging, "_predict", a_quarter)
     chosen = figures_at("full", ["questions/adoption", MODELLED])
     read = prediction_files(claims_of(all_statements()), chosen)
-    found = rejudging._predictions(rejudging.Renewal("full", chosen, curves=False), packed([]), lambda text: None)
+    found = rejudging._predictions(packed([]), chosen, lambda text: None, [], 1, False)
     places = zip(found["point"], found["kind"], strict=True)
     assert read and set(places) == {(path.parent.name, path.stem) for path in read}
 
@@ -218,7 +218,7 @@ def test_what_one_wrote_is_not_lost_by_another_that_began_before(shipped, monkey
     begun, go = threading.Event(), threading.Event()
     told: dict[str, list[str]] = {"first": [], "second": []}
 
-    def renew(content, asked, say):
+    def renew(content, *given, **named):
         content[f"{threading.current_thread().name}.parquet"] = pd.DataFrame({"x": [1]})
         begun.set()
         assert go.wait(60)
@@ -275,7 +275,7 @@ with shipped_folder.exclusive_access(folder, "quick"):
 """
 
 
-def refuses(*given: object) -> None:
+def refuses(*given: object, **named: object) -> None:
     raise UserError("a claim cannot be verdict_tables")
 
 
@@ -283,7 +283,7 @@ def refuses(*given: object) -> None:
 def test_who_is_killed_between_old_and_new_loses_nothing(shipped, made, tmp_path, monkeypatch, how):
     before = contents(shipped / "quick")
     for module in (rejudging, ship):
-        monkeypatch.setattr(module, "renew", lambda *given: None)
+        monkeypatch.setattr(module, "renew", lambda *given, **named: None)
     mine = ship.Finished("quick", figures_at("quick", [PART[0]]), made / "mine")
     done = subprocess.run([sys.executable, "-c", KILLED, str(shipped)], cwd=paths.ROOT)
     assert done.returncode == -9
