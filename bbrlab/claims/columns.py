@@ -65,8 +65,10 @@ def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None 
         return published(term, chosen)
     if name == WARE:  # whether or not it describes the point: papers put it beside BBRv2 and BBRv3, too
         return np.array([ware.share_of(p.scenario.network, p.scenario.flows[MODELLED_GROUP].count) for p in chosen])
-    files = iter(_paths(name, term.figure, [p for p in chosen if speaks_of(name, p)], results))
-    return np.array([_predicted_share(name, next(files)) if speaks_of(name, p) else np.nan for p in chosen])
+    kind = PREDICTION_OF[name]
+    return np.array([
+        _predicted_share(name, predictions.prediction_file(kind, term.figure, p, results)) if speaks_of(name, p) else np.nan for p in chosen
+    ])  # fmt: skip
 
 
 class Cells:
@@ -122,10 +124,6 @@ def published(term: Term, chosen: Sequence[Point]) -> Array:
     return np.array(values)
 
 
-def _paths(model: str, figure: str, chosen: Sequence[Point], results: Path | None) -> list[Path]:
-    return [predictions.prediction_file(PREDICTION_OF[model], figure, p, results) for p in chosen]
-
-
 @functools.cache
 def _predicted_share(model: str, path: Path) -> float:
     table = predictions.read_prediction(path)
@@ -137,14 +135,17 @@ def _predicted_share(model: str, path: Path) -> float:
     return float(table["share_of_capacity"].iloc[0])
 
 
-def prediction_files(claims: Iterable[Claim], figures: Iterable[Figure], results: Path | None = None) -> list[Path]:
-    """The models' predictions that claims read at some figures' points."""
+def prediction_files(
+    claims: Iterable[Claim], figures: Iterable[Figure], results: Path | None = None
+) -> dict[Path, tuple[str, Point]]:
+    """The models' predictions that claims read at some figures' points: {file: (kind, point)}."""
     by_id = {f.id: f for f in figures}
-    files: dict[Path, None] = {}
+    files: dict[Path, tuple[str, Point]] = {}
     for claim in claims:
         for name, term in claim.at.items():
             for model in PREDICTED:
                 if (f"{name}.{model}" if name else model) in claim.columns and term.figure in by_id:
-                    chosen = [p for p in select(term, by_id[term.figure].points) if speaks_of(model, p)]
-                    files |= dict.fromkeys(_paths(model, term.figure, chosen, results))
-    return list(files)
+                    for point in filter(functools.partial(speaks_of, model), select(term, by_id[term.figure].points)):
+                        file = predictions.prediction_file(PREDICTION_OF[model], term.figure, point, results)
+                        files[file] = PREDICTION_OF[model], point
+    return files

@@ -218,11 +218,9 @@ def _checks(
     incomplete, differences = submitted["incomplete"], submitted["scenario_wrong"]
     expected = max(len(submitted["points"]), len(personal.assignment.points)) * rubric.seeds
     valid = sum(not run["wrong"] for run in runs)
-    problems = [f"{run['name']}: {text}" for run in runs for text in run["wrong"]]
     texts = [
         f"{valid} of {expected} runs are there, whole, of the asked conditions, seeds and kernel",
-        *problems[:LISTED],
-        *missing_runs(personal, submitted)[:LISTED],
+        *problems_of_runs(personal, submitted),
     ]
     rerun_texts, rerun_details, part = rerun_result(reruns, lost_runs)
     return [
@@ -259,7 +257,17 @@ def rerun_result(reruns: list[Rerun], lost: list[str]) -> tuple[list[str], list[
     return [summary], [*details, *(f"drawn: {text}" for text in lost)], matching / count if count else 0.0
 
 
-def missing_runs(personal: Personal, submitted: SubmittedContent) -> list[str]:
+def problems_of_runs(personal: Personal, submitted: SubmittedContent) -> list[str]:
+    """Why runs do not count, and which are missing; at most LISTED of either, and how many more there are."""
+    wrong = [f"{run['name']}: {text}" for run in submitted["runs"] for text in run["wrong"]]
+    return [
+        text
+        for texts in (wrong, _missing_runs(personal, submitted))
+        for text in (*texts[:LISTED], *([f"and {len(texts) - LISTED} more"] if len(texts) > LISTED else []))
+    ]
+
+
+def _missing_runs(personal: Personal, submitted: SubmittedContent) -> list[str]:
     """The assigned runs of which there is no result folder."""
     present = {(run["point"], run["seed"]) for run in submitted["runs"]}
     missing: list[str] = []

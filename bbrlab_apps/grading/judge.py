@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Collection
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import TypedDict, cast
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.claims.columns import PREDICTION_OF, speaks_of
+from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.judge import outcome
 from bbrlab.claims.sample import sample
-from bbrlab.claims.schema import PREDICTED, Claim
+from bbrlab.claims.schema import Claim
 from bbrlab.claims.select import select
 from bbrlab.measure.summary import Summary
-from bbrlab.models import predictions
+from bbrlab.models.predictions import write_prediction
 from bbrlab.results.figures import Figure, Run
 from bbrlab.results.tables import run_rows, table_of_rows
 from bbrlab.scenario.messages import validate
@@ -74,14 +73,17 @@ def _judged(
     if not points:
         return nothing | {"told": "not judged: there is no scenario"}
     # With values that were free to choose, a claim may find other points than in the scenario that it was written for.
-    if problem := problem_of(claim, Figure(FIGURE, personal.assignment.scenario, points, len(personal.seeds))):
+    figure = Figure(FIGURE, personal.assignment.scenario, points, len(personal.seeds))
+    if problem := problem_of(claim, figure):
         return nothing | {"told": f"not judged: {'.'.join(problem[0])}: {problem[1]}"}
     chosen = {name: select(term, points) for name, term in claim.at.items()}
     needed = {(p.label, seed) for selected in chosen.values() for p in selected for seed in personal.seeds}
     if missing := len(needed - present):
         return nothing | {"told": f"not judged: {missing} of its {len(needed)} runs missing, or not counted"}
     try:
-        _predict(claim, chosen, scratch)
+        for file, (kind, point) in prediction_files([claim], [figure], scratch).items():
+            if not file.exists():
+                write_prediction(kind, point, file)
         result = outcome(claim.expect, sample(claim, chosen, {FIGURE: table}, scratch))
     except UserError as error:
         return nothing | {"told": str(error)}
@@ -90,14 +92,3 @@ def _judged(
         for k, v in (("number", result.mean), ("low", result.low), ("high", result.high))
     }
     return {"verdict": result.verdict, "told": result.why, **numbers}  # type: ignore[typeddict-item]
-
-
-def _predict(claim: Claim, chosen: dict[str, list[Point]], results: Path) -> None:
-    """Make the models' predictions that a claim reads."""
-    for name, points in chosen.items():
-        for model in PREDICTED:
-            if (f"{name}.{model}" if name else model) in claim.columns:
-                for point in filter(functools.partial(speaks_of, model), points):
-                    file = predictions.prediction_file(PREDICTION_OF[model], FIGURE, point, results)
-                    if not file.exists():
-                        predictions.write_prediction(PREDICTION_OF[model], point, file)

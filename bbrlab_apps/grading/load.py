@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.problems import fields_at, unknown_key
 from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.claims.expand import PLACEHOLDER
 from bbrlab.scenario.messages import explain_error
@@ -117,24 +117,5 @@ def _explained(place: str, error: Any, content: Any) -> str:
     """A pydantic error in words: file, line, field, value, what would be valid."""
     if error["type"] != "extra_forbidden":
         return explain_error(place, error, content)
-    path = [*(p for p in error["loc"][:-1] if isinstance(p, int) or "[" not in p), error["loc"][-1]]
-    valid = list(_model_at(path[:-1]).model_fields)
-    close = difflib.get_close_matches(str(path[-1]), valid, 1)
-    hint = f"; did you mean '{close[0]}'?" if close else f" (valid here: {', '.join(valid)})"
-    return f"{place}: unknown key '{'.'.join(map(str, path))}'{hint}"
-
-
-def _model_at(path: list[Any]) -> type[BaseModel]:
-    """The model of a place in a rubric."""
-    model: type[BaseModel] = Rubric
-    for part in path:
-        if part in model.model_fields:
-            inner = _models_in(model.model_fields[part].annotation)
-            model = inner[0] if inner else model
-    return model
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for inner in get_args(annotation) for model in _models_in(inner)]
+    above, key = [p for p in error["loc"][:-1] if isinstance(p, int) or "[" not in p], error["loc"][-1]
+    return f"{place}: {'.'.join(map(str, [*above, key]))}: {unknown_key(str(key), fields_at(Rubric, above))}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import resource
 import signal
@@ -27,7 +25,7 @@ from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.load import without_empty
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-from bbrlab_apps.grading.personal import Personal, too_much
+from bbrlab_apps.grading.personal import Personal, drawn, too_much
 from bbrlab_apps.grading.rubric import Limits, Rubric
 from bbrlab_apps.grading.submission import shown
 from bbrlab_apps.grading.submitted_runs import EDITED_SAMPLES, EDITED_SUMMARY, SubmittedRun
@@ -76,20 +74,19 @@ def drawn_runs(
         return Drawn([], [])
     names = _names_of(points, rubric)
 
-    def rank(place: tuple[int, int]) -> bytes:
-        message = f"{rubric.name}\0{personal.student}\0rerun\0{names[place[0]]}\0{place[1]}".encode()
-        return hmac.digest(rubric.salt.encode(), message, hashlib.sha256)
+    def rank(place: tuple[int, int]) -> int:
+        return drawn(rubric, personal.student, f"rerun\0{names[place[0]]}\0{place[1]}", 1 << 256)
 
     usable = {(run["point"], run["seed"]): i for i, run in enumerate(runs) if not run["wrong"]}
-    drawn = sorted(((p, seed) for p in range(len(points)) for seed in personal.seeds), key=rank)[: rubric.rerun]
+    chosen = sorted(((p, seed) for p in range(len(points)) for seed in personal.seeds), key=rank)[: rubric.rerun]
     suspects = [i for i in first if i in usable.values()]
-    conditions = [", ".join(f"{path} {value}" for path, value in points[p].values.items()) for p, _ in drawn]
+    conditions = [", ".join(f"{path} {value}" for path, value in points[p].values.items()) for p, _ in chosen]
     lost = [
         f"{words + ', ' if words else ''}seed {place[1]}: no such run is there, or it does not count"
-        for place, words in zip(drawn, conditions, strict=True)
+        for place, words in zip(chosen, conditions, strict=True)
         if place not in usable
     ]
-    return Drawn(list(dict.fromkeys([*suspects, *(usable[p] for p in drawn if p in usable)])), lost)
+    return Drawn(list(dict.fromkeys([*suspects, *(usable[p] for p in chosen if p in usable)])), lost)
 
 
 def _names_of(points: list[Point], rubric: Rubric) -> list[str]:

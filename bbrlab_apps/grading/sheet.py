@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict, read_model
 from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.results.verdicts import FINAL
+from bbrlab_apps.grading.grade import problems_of_runs
 from bbrlab_apps.grading.limited import Refused
 from bbrlab_apps.grading.personal import Personal, checked_id, filled_in
 from bbrlab_apps.grading.rerun import ready
@@ -23,7 +23,6 @@ from bbrlab_apps.grading.rubric import Limits, Question, Rubric, Scalar, Values
 from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, SCENARIO, SHEET
 from bbrlab_apps.grading.submitted_content import SubmittedContent, read_limited
 
-LISTED = 20
 NO_SALT = "a sheet has no salt"
 
 
@@ -137,24 +136,13 @@ def check_submission(path: Path, sheet_file: Path) -> tuple[Sheet, list[Check], 
 
 
 def _checks(submitted: SubmittedContent, personal: Personal) -> list[Check]:
-    from bbrlab_apps.grading.grade import missing_runs
-
-    problems = [f"{run['name']}: {text}" for run in submitted["runs"] for text in run["wrong"]]
     unanswered = [f"{id}: {why}" for id, why in submitted["unanswered"].items()]
     return [
         Check("all parts are there and can be read", submitted["incomplete"]),
         Check("the scenario is the one that was asked for", submitted["scenario_wrong"]),
-        Check(
-            "every run is there, whole and of your seeds",
-            [*_shortened(problems), *_shortened(missing_runs(personal, submitted))],
-        ),
+        Check("every run is there, whole and of your seeds", problems_of_runs(personal, submitted)),
         Check("every question has an answer of its kind", unanswered),
     ]
-
-
-def _shortened(texts: Sequence[str]) -> list[str]:
-    more = [f"and {len(texts) - LISTED} more"] if len(texts) > LISTED else []
-    return [*texts[:LISTED], *more]
 
 
 def _rubric_of(sheet: Sheet, file: Path) -> Rubric:

@@ -951,7 +951,7 @@ def test_the_fluid_model_stands_beside_the_runs(tmp_path):
     pd.DataFrame({"share_of_capacity": [0.5]}).to_parquet(path)
     found = judge_claim(claim, {FIG2A: figure}, runs, tmp_path)
     assert (found.verdict, found.outcome.mean) == (REPRODUCED, pytest.approx(0.1))
-    assert columns.prediction_files([only_claim(tmp_path, GOOD)], [figure], tmp_path) == []
+    assert columns.prediction_files([only_claim(tmp_path, GOOD)], [figure], tmp_path) == {}
 
 
 def test_claims_compare_with_ware_s_formula_wherever_there_are_two_groups(tmp_path):

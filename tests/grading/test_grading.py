@@ -129,8 +129,8 @@ DEAR = {"rerun": 2, "points": RUBRIC["points"] | {"rerun": 5}, "scenario": RUBRI
 WRONG = [
     ({"claims": [{"id": "a"}]}, "rubric.yaml:", "'claims.0.says' is missing"),
     ({"seeds": "3"}, "rubric.yaml:", 'seeds = "3": must be a whole number'),
-    ({"sedes": 3}, "rubric.yaml:", "unknown key 'sedes'; did you mean 'seeds'?"),
-    ({"limits": {"run": 3}}, "rubric.yaml:", "unknown key 'limits.run'; did you mean 'runs'?"),
+    ({"sedes": 3}, "rubric.yaml:", "sedes: unknown key; did you mean 'seeds'?"),
+    ({"limits": {"run": 3}}, "rubric.yaml:", "limits.run: unknown key; did you mean 'runs'?"),
     ({"questions": [{"id": "a", "asks": "What is it, then?", "point": 1}]}, "rubric.yaml:", "did you mean 'points'?"),
     ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1}]}, "", "exactly one of value, choice"),
     ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "value": 1}]}, "", "needs one of within"),
