@@ -162,13 +162,15 @@ def autograde(root: Path) -> None:
 
 def _student_of(metadata: dict[str, Any], rubric: Rubric, roster: Roster | None) -> tuple[str, ByPeople, list[str]]:
     """The student's id, how late it is, and notes."""
-    emails = [user["email"].strip().lower() for user in metadata["users"]]
-    ids = [roster.by_email[e] for e in emails if e in roster.by_email] if roster else emails
+    users = {user["email"].strip().lower(): user for user in metadata["users"]}
+    ids = {(roster.by_email[email] if roster else email): user for email, user in users.items() if not roster or email in roster.by_email}  # fmt: skip
     if not ids:
-        raise UserError(f"{', '.join(emails) or 'nobody'} is not in the roster of this assignment")
-    notes = [f"Graded as {ids[0]}'s."] if len(ids) > 1 else []
+        raise UserError(f"{', '.join(users) or 'nobody'} is not in the roster of this assignment")
+    id, user = next(iter(ids.items()))
+    notes = [f"Graded as {id}'s."] if len(ids) > 1 else []
     days = 0
-    due = rubric.late.deadline or metadata["assignment"]["due_date"]
+    # Of the student, where Gradescope says it, with an extension; else of all.
+    due = rubric.late.deadline or (user.get("assignment") or metadata["assignment"])["due_date"]
     if due and (rubric.late.percent_per_day or rubric.late.last_day is not None):
         days = late_days(instant_of(due), instant_of(metadata["created_at"]))
-    return ids[0], {"late_days": days, "marks": {}}, notes
+    return id, {"late_days": days, "marks": {}}, notes

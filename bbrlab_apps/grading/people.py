@@ -95,6 +95,10 @@ def read_table(file: Path) -> Table:
     if not rows:
         raise UserError(f"{file}: is empty; its first line names the columns")
     (_, head), *below = rows
+    if longer := next((number for number, row in below if any(map(str.strip, row[len(head) :]))), None):
+        raise UserError(
+            f"{file}, row {longer}: has more cells than the first line names columns; put a text or number with a '{separator}' in quotes"
+        )
     return Table(file, head, [(row + [""] * len(head))[: len(head)] for _, row in below], [n for n, _ in below])
 
 

@@ -178,7 +178,7 @@ def test_rosters_of_others_systems(tmp_path, text, ids):
     assert read_roster(tmp_path / "r.csv").ids == ids
 
 
-@pytest.mark.parametrize(("text", "words"), [("a,b\n1,2\n", "no column that names students"), ("student\nada\nada\n", "'ada' stands twice"), ("student\n../x\n", "row 2, column 'student'"), ("", "is empty"), ("student\n", "has no students")])  # fmt: skip
+@pytest.mark.parametrize(("text", "words"), [("a,b\n1,2\n", "no column that names students"), ("student\nada\nada\n", "'ada' stands twice"), ("student\n../x\n", "row 2, column 'student'"), ("", "is empty"), ("student\n", "has no students"), ("student,points\nada,2,5\n", "row 2: has more cells than .* with a ',' in quotes")])  # fmt: skip
 def test_rosters_that_are_none(tmp_path, text, words):
     (tmp_path / "r.csv").write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=words):
@@ -517,6 +517,15 @@ def test_a_fault_of_the_autograder_leaves_results(tmp_path, monkeypatch, capsys)
 def test_a_last_day_holds_on_gradescope_whatever_a_day_costs(tmp_path, late, days):
     rubric = load_rubric(write_rubric(tmp_path, late={"deadline": "2026-11-30T12:00:00+01:00", **late}))
     _, people, _ = gradescope._student_of(METADATA, rubric, None)
+    assert people["late_days"] == days
+
+
+@pytest.mark.parametrize(("own", "days"), [({}, 3), ({"assignment": {"due_date": "2026-12-02T12:00:00+01:00"}}, 1)])
+def test_an_extension_on_gradescope_counts(tmp_path, own, days):
+    rubric = load_rubric(write_rubric(tmp_path, late={"percent_per_day": 10}))
+    users = [{**METADATA["users"][0], **own}]
+    told = METADATA | {"users": users, "assignment": {"due_date": "2026-11-30T12:00:00+01:00"}}
+    _, people, _ = gradescope._student_of(told, rubric, None)
     assert people["late_days"] == days
 
 
