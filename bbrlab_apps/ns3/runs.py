@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base import files, paths
-from bbrlab.base.errors import UserError
+from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.results.figures import Figure
 from bbrlab.scenario.draws import draw_base_rtts
 from bbrlab.scenario.frames import IP_VERSION, MTU_BYTES
@@ -132,7 +132,7 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
             [PYTHON, PROGRAM, request, answer], stderr=subprocess.PIPE, text=True, check=False, cwd=folder
         )
         if done.returncode or not answer.exists():
-            raise UserError(f"ns-3 ended with status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
+            raise UserError(f"ns-3 made no results: {why_it_failed(done.stderr, done.returncode)}")
         results = json.loads(answer.read_text(encoding="utf-8"))
     rows = []
     for (figure, point, seed), result in zip(chosen, results, strict=True):

@@ -88,6 +88,9 @@ def test_what_it_leaves_out_is_told_with_each_run_and_row(monkeypatch, tmp_path)
     monkeypatch.setattr(ns3, "PROGRAM", program)
     found = run([Figure("p/f", nic.scenario, [nic, single], 1)], 1)
     assert found["left_out"].tolist() == [left_out(nic), ""]
+    program.write_text("raise SystemExit('no such module: ns')")
+    with pytest.raises(UserError, match="^ns-3 made no results: no such module: ns$"):
+        run([Figure("p/f", nic.scenario, [nic, single], 1)], 1)
 
 
 def test_the_program_has_the_sockets_that_are_reckoned_with():
