@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
-from bbrlab_apps.container.builders import Builder, last_words
+from bbrlab_apps.container.builders import Builder, last_words, temporary_folder
 
 SUITES = ("bookworm", "trixie")  # Debian 12 and 13
 MIRROR = "http://deb.debian.org/{archive}"
@@ -99,9 +99,7 @@ def make_base(builder: Builder, suite: str, archive: str | None, say: Callable[[
 
 def _temporary() -> Path:
     """Where a whole file system can be made: with room, programs that may run, and devices."""
-    parent = Path(os.environ.get("TMPDIR") or "/var/tmp")  # noqa: S108
-    if not parent.is_dir():
-        raise UserError(f"TMPDIR={parent}: is no folder; set it to one on a disk")
+    parent = temporary_folder()
     flags = os.statvfs(parent).f_flag
     if flags & (os.ST_NOEXEC | os.ST_NODEV):
         lacks = "programs must not run" if flags & os.ST_NOEXEC else "devices do not work"

@@ -15,7 +15,7 @@ from pathlib import Path
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.run.manifest import git_state
-from bbrlab_apps.container.builders import HOW, Builder, find_builder, last_words
+from bbrlab_apps.container.builders import HOW, Builder, find_builder, last_words, temporary_folder
 from bbrlab_apps.container.context import context_digest
 from bbrlab_apps.container.settings import Settings, image_name
 
@@ -77,13 +77,13 @@ def build_image(settings: Settings, say: Say, name: str | None = None) -> tuple[
 
 def _check_room(builder: Builder) -> None:
     """UserError where an image does not fit."""
-    places = [(Path(tempfile.gettempdir()), TEMPORARY_BYTES, "set TMPDIR to a folder with more")]
+    places = []
+    if builder.name != "docker":  # whose daemon has a temporary folder of its own
+        places.append((temporary_folder(), TEMPORARY_BYTES, "set TMPDIR to a folder with more"))
     if builder.storage:
         places.append(
             (builder.storage, STORAGE_BYTES, f"make room there ({builder.name} system prune), or move its storage")
         )
-    if builder.name == "docker":
-        places = places[1:]  # its daemon has a temporary folder of its own
     for place, needed, remedy in places:
         free = shutil.disk_usage(place).free
         if free < needed:

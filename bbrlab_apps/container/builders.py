@@ -141,6 +141,15 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "DOCKER_BUILDKIT": "1", "BUILDKIT_PROGRESS": "plain"}
 
 
+def temporary_folder() -> Path:
+    """Where podman, buildah and debootstrap put whole file systems for the time being: on a disk, which /tmp need not be. UserError
+    for a TMPDIR that is no folder."""
+    folder = Path(os.environ.get("TMPDIR") or "/var/tmp")  # noqa: S108
+    if not folder.is_dir():
+        raise UserError(f"TMPDIR={folder}: is no folder; set it to one on a disk")
+    return folder
+
+
 def last_words(text: str) -> str:
     """The last line of what a program said that says something."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -196,7 +205,10 @@ def why_no_users() -> str:
             "this machine gives you no user namespaces, without which only root can build; build as root, or let its administrator "
             "allow them: sysctl user.max_user_namespaces=10000 (and where it exists kernel.unprivileged_userns_clone=1)"
         )
-    user = pwd.getpwuid(os.getuid()).pw_name if _is_known() else str(os.getuid())
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # nobody that this machine knows by name
+        user = str(os.getuid())
     for file in SUBORDINATE_IDS:
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         if not any(line.split(":")[0] in (user, str(os.getuid())) for line in lines):
@@ -205,11 +217,3 @@ def why_no_users() -> str:
                 f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}"
             )
     return ""
-
-
-def _is_known() -> bool:
-    try:
-        pwd.getpwuid(os.getuid())
-    except KeyError:
-        return False
-    return True
