@@ -141,7 +141,7 @@ class LogHandler(LogHandlerBase):
             self.live = None
         if self.wordy is None and progress.current is not None and progress.current.done:
             self._say(progress.current.summary())
-        for path in self.texts:
+        for path in filter(Path.is_file, self.texts):  # others are in a storage (profiles/kubernetes)
             self._say(path.read_text(encoding="utf-8").rstrip("\n"))
         self.texts, progress.current = [], None
         super().close()

@@ -105,7 +105,8 @@ def test_a_campaign_in_a_file(handler, figure, tmp_path, capsys):
     handler.emit(record(None, "Select jobs to execute..."))
     handler.emit(job(1, "scorecard", str(card)))
     handler.emit(job(2, "run", str(summary), **place))
-    for number in (1, 2):
+    handler.emit(job(3, "scorecard", str(tmp_path / "in_a_storage.txt")))
+    for number in (1, 2, 3):
         handler.emit(record(LogEvent.JOB_FINISHED, job_id=number))
     assert progress.current.words().startswith("runs 1 of 2")
     handler.said_s -= 61
