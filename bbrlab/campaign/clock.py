@@ -14,8 +14,8 @@ AHEAD_S = 60  # machines that share a folder may differ by less
 UNKNOWN_NS = 1_000_000_000  # 1970: older than everything that it may have been made from
 
 
-def date_back(results: Path) -> list[Path]:
-    """Let files that are dated in the future be older than all others, in the order in which they were made. Returns these files.
+def date_back(results: Path) -> None:
+    """Let files that are dated in the future be older than all others, in the order in which they were made.
 
     Snakemake would take them for newer than what is changed from now on, and miss the change. For older ones it compares the content
     of what they were made from, and makes anew what has changed.
@@ -36,4 +36,3 @@ def date_back(results: Path) -> list[Path]:
             f"bbrlab: {results}: {number_of(len(ahead), 'file')} dated in the future; what each was made from is compared",
             file=sys.stderr,
         )
-    return [Path(path) for _, path in ahead]

@@ -19,16 +19,10 @@ ONE_JOB = 1_000_000  # runs; more than any job has
 HOW = "docs/howto/clusters.md says how to set it up; without --profile profiles/slurm the campaign runs on this machine"
 
 
-def is_slurm(workflow: Any) -> bool:
-    """Whether Snakemake submits to Slurm."""
-    plugin = getattr(workflow, "executor_plugin", None)
-    return getattr(plugin, "name", None) == "slurm"
-
-
 def largest_node_mb() -> int:
-    """Memory of the largest node that takes jobs, in MB, as Slurm has it. UserError if Slurm's programs are not here, its
-    controller does not answer, or no node can take jobs."""
-    argv = ["sinfo", "--noheader", "--Node", "--format=%m %T"]
+    """Memory of the largest node, in MB, as Slurm has it, in whatever state it is now. UserError if Slurm's programs are not here, its
+    controller does not answer, or there is no node."""
+    argv = ["sinfo", "--noheader", "--Node", "--format=%m"]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_S)
     except FileNotFoundError:
@@ -39,10 +33,9 @@ def largest_node_mb() -> int:
         raise UserError(f"Slurm: `sinfo` did not answer in {TIMEOUT_S} s; {_remedy()}") from None
     if done.returncode:
         raise UserError(f"Slurm does not answer ({(done.stderr or done.stdout).strip()}); {_remedy()}")
-    rows = [line.split() for line in done.stdout.splitlines() if line.strip()]
-    if not rows:
+    if not (nodes_mb := done.stdout.split()):
         raise UserError("Slurm: no partition of yours has a node (`sinfo` is empty); ask its administrator")
-    return max(int(memory.rstrip("+")) for memory, _ in rows)
+    return max(int(memory_mb.rstrip("+")) for memory_mb in nodes_mb)
 
 
 def _remedy() -> str:
@@ -56,7 +49,7 @@ def check_slurm(workflow: Any, point_of: Callable[[Any], PlannedPoint]) -> None:
     UserError if Slurm is not reachable, a run was declared less memory than its guest needs (``--set-resources``), or no node has
     as much as was declared.
     """
-    if not is_slurm(workflow):
+    if getattr(getattr(workflow, "executor_plugin", None), "name", None) != "slurm":
         return
     have_mb = largest_node_mb()
     for job in workflow.dag.needrun_jobs():
