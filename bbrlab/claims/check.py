@@ -50,7 +50,7 @@ def problems_of(
             return
         figure = figures[term.figure]
         chosen = select(term, figure.points)
-        for term_field, problem in _term_problems(term, figure, chosen, traits(term.figure)):
+        for term_field, problem in _term_problems(term, chosen, traits(term.figure)):
             yield ("at", name, term_field), problem
         of_term = {f"{name}.{c}" if name else c for c in _columns_of(term, figure)}
         for model in PREDICTED:
@@ -63,7 +63,7 @@ def problems_of(
         terms = ", ".join(name for name in claim.at if name) or "without names"
         yield (field,), f"there is no column '{column}' (docs/reference/results.md lists them; terms: {terms})"
     if read <= available:
-        for name in sorted(claim.at.keys() - {_term_of(column) for column in read}):
+        for name in sorted(claim.at.keys() - claim.terms):
             yield ("at", name), f"nothing reads it; write '{name}.' and a column in {field}, or leave it out"
     try:
         counts = [expressions.points_of(tree, lengths) for tree in claim.trees]
@@ -73,9 +73,7 @@ def problems_of(
     yield from _series_problems(claim, counts, lengths, field)
 
 
-def _term_problems(
-    term: Term, figure: Figure, chosen: list[Point], choices: Collection[str]
-) -> Iterator[tuple[str, str]]:
+def _term_problems(term: Term, chosen: list[Point], choices: Collection[str]) -> Iterator[tuple[str, str]]:
     """What is wrong with a term whose points can be chosen by ``choices``: (field, problem) each."""
     for field, keys in (("where", term.where), ("along", term.keys)):
         for key in keys:
@@ -152,19 +150,12 @@ def _series_problems(
             f"needs a metric with a value for each of at least {TREND_POINTS} points (found: {counts[0] or 'one number'})",
         )
     elif kind == "trend":
-        # The keys are those of the first term that is read along something (sample.sample()).
-        along = next(n for n, term in claim.at.items() if term.along and n in {_term_of(c) for c in claim.columns})
-        over = {_term_of(column) for column in expressions.series_in(claim.trees[0], lengths)}
-        if along not in over:
+        over = {column.rpartition(".")[0] for column in expressions.series_in(claim.trees[0], lengths)}
+        if claim.along not in over:
             terms = ", ".join(sorted(over))
             yield (
                 ("expect", "trend"),
-                f"is along the points of '{along}', but metric has a value for each of those of {terms}; write {terms} before {along} in at",
+                f"is along the points of '{claim.along}', but metric has a value for each of those of {terms}; write {terms} before {claim.along} in at",
             )
     if kind in ("value", "range") and not math.isfinite(claim.expect.tolerance):  # others are open on a side
         yield ("expect",), "its bounds are too large"
-
-
-def _term_of(column: str) -> str:
-    """The name of a column's term; empty if it has none."""
-    return column.rpartition(".")[0]

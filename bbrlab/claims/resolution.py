@@ -95,11 +95,11 @@ def _of(tree: ast.expr, values: Mapping[str, Any], steps: Mapping[str, Any]) -> 
         case ast.Call(func=ast.Name(id=name), args=arguments):
             moves = [np.max(_of(a, values, steps)) for a in arguments]
             first = np.atleast_1d(evaluate(arguments[0], values))
-            return _of_function(name, arguments, moves, first, _of(arguments[0], values, steps))
+            return _of_function(name, moves, first, _of(arguments[0], values, steps))
     raise AssertionError(ast.dump(tree))  # parse() lets nothing else pass
 
 
-def _of_function(name: str, arguments: list[ast.expr], moves: list[Any], first: Array, each: Any) -> Any:
+def _of_function(name: str, moves: list[Any], first: Array, each: Any) -> Any:
     """The same of a function: those that count points move by one of them, whatever their columns do."""
     if name == "abs":
         return each

@@ -68,7 +68,7 @@ def reach(claim: Claim, figures: Mapping[str, Figure]) -> Reach:
     full, short, missing = 0, math.inf, ""
     elsewhere = None
     for name, term in claim.at.items():
-        at_full = _at_full(term)
+        at_full = {_key(p): p for p in select(term, full_figures()[term.figure].points)}
         full += len(at_full)
         chosen = select(term, figures[term.figure].points) if term.figure in figures else []
         chosen = [p for p in chosen if _key(p) in at_full]
@@ -107,11 +107,6 @@ def _not_together(claim: Claim, lengths: Mapping[str, int]) -> str:
 def _key(point: Point) -> str:
     """A point's values, to find it at another scale."""
     return json.dumps(point.values, sort_keys=True, default=str)
-
-
-def _at_full(term: Term) -> dict[str, Point]:
-    """Each of a term's points at full."""
-    return {_key(p): p for p in select(term, full_figures()[term.figure].points)}
 
 
 @dataclass(frozen=True)
@@ -210,9 +205,12 @@ def sample(
         term, _, column = name.rpartition(".")
         wanted = [[one.of(i, paired) for one in rows[term].runs] for i in range(numbers)]
         columns[name] = _by_number(column, claim.at[term], points[term], rows[term], wanted, results)
-    along = next((n for n, term in claim.at.items() if term.along and n in _terms(claim)), None)
+    along = claim.along
     key = ranks(claim.at[along], points[along]) if along is not None else []
-    values = _all_numbers(claim, columns, key, numbers, aside)
+    # Shape (numbers, parts)
+    values = np.empty((0, 1)) if not numbers else np.array([
+        _numbers(claim, {k: v[i] for k, v in columns.items()}, key, aside) for i in range(numbers)
+    ])  # fmt: skip
     if aside is not None:
         # Only what is set aside may be on either side: of every other point a number needs a run.
         needed = [one for one in all_runs if one not in set_aside]
@@ -279,12 +277,6 @@ def _paired(points: Mapping[str, list[Point]], runs: list[_Runs]) -> list[int] |
     return sorted({seed for one in runs if not one.for_all for seed in one.every}) or None
 
 
-def _all_numbers(claim: Claim, columns: Mapping[str, Array], key: list[int], count: int, aside: float | None) -> Array:
-    """The judged number of each part and run: shape (count, parts)."""
-    numbers = [_numbers(claim, {k: v[i] for k, v in columns.items()}, key, aside) for i in range(count)]
-    return np.array(numbers) if numbers else np.empty((0, 1))
-
-
 def _lost(
     claim: Claim, runs: Mapping[str, list[_Runs]], aside: list[_Runs], parts: int, paired: list[int] | None
 ) -> tuple[Array, Array, list[list[int]]]:
@@ -341,11 +333,6 @@ def _resolution(
         if len(steps_of_parts) in (1, parts)
         else np.full(parts, steps_of_parts.max())
     )
-
-
-def _terms(claim: Claim) -> set[str]:
-    """The terms whose columns it reads."""
-    return {name.rpartition(".")[0] for name in claim.columns}
 
 
 def _numbers(claim: Claim, columns: Mapping[str, Any], key: list[int], aside: float | None = None) -> Array:

@@ -347,6 +347,16 @@ class Claim(Shared):
         return set().union(*(expressions.names(tree) for tree in self.trees))
 
     @functools.cached_property
+    def terms(self) -> set[str]:
+        """The names of the terms whose columns it reads; empty for one without a name."""
+        return {column.rpartition(".")[0] for column in self.columns}
+
+    @functools.cached_property
+    def along(self) -> str | None:
+        """The first term that it reads along something, whose keys are those of a trend; None if there is none."""
+        return next((name for name, term in self.at.items() if term.along and name in self.terms), None)
+
+    @functools.cached_property
     def of_means(self) -> bool:
         """Whether it is computed of the seeds' means (expressions.of_means())."""
         return any(expressions.of_means(tree) for tree in self.trees)
