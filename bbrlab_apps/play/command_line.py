@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from rich.text import Text
@@ -79,7 +80,7 @@ class CommandLine(Input):
         if not endings:
             return
         begun = self.value.split(" ")[-1]
-        common = _common_start(endings)
+        common = os.path.commonprefix(endings)
         self.value = self.value[: len(self.value) - len(begun)] + common + (" " if len(endings) == 1 else "")
         self.cursor_position = len(self.value)
         if len(endings) > 1 and common == begun:
@@ -108,9 +109,3 @@ class CommandLine(Input):
             self.insert_text_at_cursor(line)
             self._submit()
         self.insert_text_at_cursor(rest)
-
-
-def _common_start(words: list[str]) -> str:
-    first, last = min(words), max(words)
-    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    return first[:same]

@@ -51,7 +51,7 @@ def play(
     capture = Capture(tuple(pcap or ()), snaplen)
     sources = tuple(cca_source or ())
     point = base_point(load_scenario(scenario, settings_of(set_), case, sources))
-    out = out or _new_folder(point.scenario.name)
+    out = out or paths.results_folder() / "play" / f"{point.scenario.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     check_apart(scenario, out)
     why_plain = "" if plain else _why_plain()
     in_view = not (plain or why_plain)
@@ -82,10 +82,6 @@ def _build_own(point: Point, seed: int, kernel: str | None, sources: tuple[Path,
         return
     playable(point, seed)  # what cannot be played needs no kernel
     kernel_for(kernel, "uml", own, lambda text: typer.echo(f"guest: {text}", err=True))
-
-
-def _new_folder(name: str) -> Path:
-    return paths.results_folder() / "play" / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def _why_plain() -> str:

@@ -165,18 +165,9 @@ def play_plain(session: Session) -> None:
         if is_lost(sys.stdout):
             session.leave()
 
-    def stage(text: str) -> None:
-        typer.echo(f"guest: {text}", err=True)
-
-    def terminate(number: int, frame: object) -> None:
-        session.stop.set()
-
-    def hang_up(number: int, frame: object) -> None:
-        session.leave()
-
-    session.on_text, session.on_stage = show, stage
-    signal.signal(signal.SIGTERM, terminate)
-    signal.signal(signal.SIGHUP, hang_up)
+    session.on_text, session.on_stage = show, lambda text: typer.echo(f"guest: {text}", err=True)
+    signal.signal(signal.SIGTERM, lambda number, frame: session.stop.set())
+    signal.signal(signal.SIGHUP, lambda number, frame: session.leave())
     signal.signal(signal.SIGINT, lambda number, frame: session.interrupt())
     session.begin()
     lines, ended = _Lines(), False
