@@ -39,10 +39,6 @@ class RunNetwork(Network):
     qdisc: Qdisc = Field()
     _as_it_ran: bool = PrivateAttr(False)  # whether ``trace`` has the content that was run
 
-    def keep_as_it_ran(self) -> None:
-        """Remember that ``trace`` has the content that was run."""
-        self._as_it_ran = True
-
     @field_validator("trace")
     @classmethod
     def _is_a_trace(cls, trace: str | None, info: ValidationInfo) -> str | None:
@@ -113,7 +109,7 @@ class RunManifest(_Part):
                 sizes = [existing_file(name, Path.cwd(), "").stat().st_size for name in manifest.scenario.files]
                 # reading a file of the kernel's, whose size is 0, may wait for ever
                 if all(sizes) and fingerprint_of(content["scenario"]) == manifest.fingerprint:
-                    manifest.scenario.network.keep_as_it_ran()
+                    manifest.scenario.network._as_it_ran = True
             except (ValueError, OSError, UserError):
                 pass
         return manifest

@@ -89,7 +89,8 @@ def pack(
     manifest = _manifest(version, commit, provenance, packages, members)
     members.append(Member(README, data=_readme(name, manifest).encode()))
     members.append(Member(MANIFEST, data=_json(manifest)))
-    members.append(Member(crate.METADATA, data=_json(_provenance(version, commit, scale, runs.runs))))
+    described = crate.Campaign(read_citation(), version, commit.name, commit.day, scale, runs.runs)
+    members.append(Member(crate.METADATA, data=_json(crate.metadata(described))))
     members.sort(key=lambda m: m.name)
     sums = []
     for number, member in enumerate(m for m in members if not m.link):
@@ -204,10 +205,6 @@ def _own_parts(spec: KernelSpec) -> dict[str, Any]:
         return {}
     series = [{"file": Path(name).name, "sha256": files.sha256(Path(name))} for name in spec.series]
     return {"base": spec.base, "series": series, "settings": spec.settings}
-
-
-def _provenance(version: str, commit: Commit, scale: str, runs: Sequence[FinishedRun]) -> dict[str, Any]:
-    return crate.metadata(crate.Campaign(read_citation(), version, commit.name, commit.day, scale, runs))
 
 
 def _json(content: Any) -> bytes:

@@ -104,7 +104,7 @@ def crosscheck(
 ) -> Crosscheck:
     """Run every point with seeds 1 to ``seeds`` in virtual time and in real time, one after the other, and compare.
 
-    UserError for what check_options() refuses, if a run fails, or if no run in real time passed its checks.
+    UserError if a run fails, or if no run in real time passed its checks.
 
     Args:
         out: gets a folder for each run: ``uml`` or the backend, the point's label, ``seed-N``.
@@ -112,7 +112,6 @@ def crosscheck(
         metrics: names of bbrlab/measure/metrics.py.
         on_progress: called with (verb, text); the verb "run" begins another run, or says that one was refused.
     """
-    check_options(seeds, metrics, {f"kernel of {side}": kernel for side, kernel in kernels.items()})
     tables: dict[str, list[dict[str, Any]]] = {VIRTUAL: [], backend: []}
     runs, kernels_run = [], {}
     for point in points:

@@ -88,11 +88,11 @@ def errors_of(figure: Figure, table: pd.DataFrame) -> Errors:
     return Errors(figure, both[[*PANEL_KEYS.values(), "seed", "difference"]])
 
 
-def shipped_errors(folder: Path = SHIPPED, scale: str = SCALE) -> dict[str, Errors]:
-    """{figure: its errors} of every panel that ships at a scale."""
-    names = read_manifest(folder, scale).figures
-    panels = [figure for figure in figures_at(scale, list(names)) if has_panel(figure)]
-    return {f.id: errors_of(f, read_figure(folder / scale / f"{f.id}.parquet")) for f in panels}
+def shipped_errors(folder: Path = SHIPPED) -> dict[str, Errors]:
+    """{figure: its errors} of every panel that ships at SCALE."""
+    names = read_manifest(folder, SCALE).figures
+    panels = [figure for figure in figures_at(SCALE, list(names)) if has_panel(figure)]
+    return {f.id: errors_of(f, read_figure(folder / SCALE / f"{f.id}.parquet")) for f in panels}
 
 
 def short(value: float) -> str:

@@ -260,17 +260,10 @@ def test_a_machine_that_was_too_slow_for_all_runs(both):
     ],
 )
 def test_a_slip_is_told_before_anything_runs(both, tmp_path, seeds, options, words):
-    """And in the first place, for who calls the function: hours of runs in real time would come first."""
+    """Hours of runs in real time would come first."""
     done = both(0.0, (), seeds, *options)
     assert isinstance(done.exception, UserError) and words in str(done.exception), done.output
     assert not (tmp_path / "out").exists()
-
-
-def test_what_is_compared_is_looked_at_before_the_runs(monkeypatch, tmp_path):
-    monkeypatch.setattr(crosschecks, "run_point", lambda *arguments, **more: pytest.fail("a run began"))
-    points = points_of(validate(scenario_dict(), "s"))
-    with pytest.raises(UserError, match="--metric los: there is no such metric"):
-        crosschecks.crosscheck("s", points, 2, tmp_path, backend="qemu", kernels={}, metrics=["los"], on_progress=print)
 
 
 def test_the_backend_that_is_there(monkeypatch, tmp_path):
