@@ -361,7 +361,8 @@ def _right_answer(question: Question, judged: Mapping[str, Judged]) -> tuple[str
 def _key(path: Path, rubric_file: Path, personal: Personal, kernel: Kernel) -> str:
     """A hash of all that decides a grade: rubric, student, the submission's files as they are now, this package, the kernel."""
     digest = hashlib.sha256()
-    for part in (files.sha256(rubric_file), personal.student, kernel.key, _package_sha256()):
+    asked = personal.assignment.scenario.model_dump_json(exclude_unset=True)  # with the rows of a file of changes
+    for part in (files.sha256(rubric_file), asked, personal.student, kernel.key, _package_sha256()):
         digest.update(part.encode() + b"\0")
     count = 0
     for parent, folders, names in (

@@ -24,9 +24,10 @@ from bbrlab.experiment import iperf3_library
 from bbrlab.kernel.built import kernel_folder
 from bbrlab.kernel.record import to_record
 from bbrlab_apps.grading.grade import grade_submission
-from bbrlab_apps.grading.load import load_rubric
+from bbrlab_apps.grading.load import load_rubric, tried
 from bbrlab_apps.grading.marks import ByPeople, late_days
 from bbrlab_apps.grading.people import Roster, read_roster
+from bbrlab_apps.grading.personal import filled
 from bbrlab_apps.grading.report import GRADESCOPE
 from bbrlab_apps.grading.rerun import ready
 from bbrlab_apps.grading.rubric import Rubric, instant_of
@@ -88,6 +89,13 @@ def write_autograder(rubric_file: Path, roster_file: Path | None, out: Path) -> 
         CHECKOUT: (_checkout(notes), 0o644),
         "build/built_with.json": (json.dumps(to_record()).encode(), 0o644),
     }
+    for name in _files_of(rubric):
+        file = rubric_file.parent / name
+        if not file.resolve().is_relative_to(rubric_file.parent.resolve()):
+            raise UserError(
+                f"{rubric_file}: network.changes {name}: the archive has what lies beside the rubric; put it there"
+            )
+        parts[name] = (file.read_bytes(), 0o644)
     if roster_file is not None:
         roster = read_roster(roster_file)
         if missing := set(roster.ids) - set(roster.by_email.values()):
@@ -118,6 +126,14 @@ def write_autograder(rubric_file: Path, roster_file: Path | None, out: Path) -> 
     with files.aside(out) as temporary:
         temporary.write_bytes(buffer.getvalue())
     return notes
+
+
+def _files_of(rubric: Rubric) -> list[str]:
+    """The files of changes that its scenario names, whatever is drawn."""
+    changes = rubric.scenario["network"].get("changes")
+    return (
+        sorted({filled(changes, drawn, ()) for drawn in tried(rubric.parameters)}) if isinstance(changes, str) else []
+    )
 
 
 def _checkout(notes: list[str]) -> bytes:

@@ -40,7 +40,7 @@ def load_rubric(path: Path) -> Rubric:
         raise UserError("\n".join(dict.fromkeys(problems))) from None
     rubric.keep_place(path.absolute().parent)
     asked = []
-    for chosen in _tried(rubric.parameters):
+    for chosen in tried(rubric.parameters):
         try:
             asked.append(filled_in(rubric, chosen).questions)
         except Misplaced as error:
@@ -93,14 +93,14 @@ def notes_on(rubric: Rubric) -> list[str]:
 
 def _notes_on_hints(rubric: Rubric) -> Iterator[str]:
     """Of mistakes that the tolerance lets pass, with the first and the last values of the parameters that are tried."""
-    tried = list(_tried(rubric.parameters))
-    versions = [filled_in(rubric, chosen).questions for chosen in (tried[0], tried[-1])]
+    chosen = list(tried(rubric.parameters))
+    versions = [filled_in(rubric, values).questions for values in (chosen[0], chosen[-1])]
     for first, last in zip(*versions, strict=True):
         for place in sorted(tolerated_mistakes(first) & tolerated_mistakes(last)):
             yield f"questions.{first.id}: hints.{place}: who makes this mistake is right within the question's tolerance, and does not read it"
 
 
-def _tried(parameters: Mapping[str, Values]) -> Iterator[dict[str, Scalar]]:
+def tried(parameters: Mapping[str, Values]) -> Iterator[dict[str, Scalar]]:
     """Values to check a rubric with: combinations of first and last ones, then each value with the first ones of the others."""
     every = {name: of_parameter.all() for name, of_parameter in parameters.items()}
     first, last = ({name: options[end] for name, options in every.items()} for end in (0, -1))

@@ -134,7 +134,7 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
     claims = {}
     for number, judged in enumerate(rubric.claims):
         place = ("claims", number)
-        content = _filled(judged.model_dump(), parameters, place)
+        content = filled(judged.model_dump(), parameters, place)
         at = content["at"]
         terms = at if at and all(isinstance(v, dict) for v in at.values()) and "where" not in at else {"": at}
         for key, problem in NOT_HERE.items():
@@ -158,7 +158,7 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
             )
     questions = []
     for number, question in enumerate(rubric.questions):
-        content = _filled(question.model_dump(), parameters, ("questions", number))
+        content = filled(question.model_dump(), parameters, ("questions", number))
         for key in ("value", "within"):
             if isinstance(content[key], str):
                 content[key] = _computed(content[key], ("questions", number, key), f"questions.{question.id}: {key}")
@@ -178,7 +178,7 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
 
 def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenario, list[Point]]:
     """The assignment's scenario, with the rows of a file of changes in it, and its points."""
-    content = _filled(rubric.scenario, parameters, ("scenario",))
+    content = filled(rubric.scenario, parameters, ("scenario",))
     if empty := next(empty_places(content), None):
         raise Misplaced(("scenario", *empty), f"scenario: {empty_words(empty)}")
     try:
@@ -271,7 +271,7 @@ def canonical(value: Any) -> str:
     return json.dumps(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
 
 
-def _filled(content: Any, parameters: Mapping[str, Scalar], place: tuple[Any, ...]) -> Any:
+def filled(content: Any, parameters: Mapping[str, Scalar], place: tuple[Any, ...]) -> Any:
     """The content with the parameters filled in; a text that is only ``{name}`` becomes the value itself."""
     if isinstance(content, str):
         for name in PLACEHOLDER.findall(content):
@@ -281,9 +281,9 @@ def _filled(content: Any, parameters: Mapping[str, Scalar], place: tuple[Any, ..
         whole = PLACEHOLDER.fullmatch(content)
         return parameters[whole[1]] if whole else PLACEHOLDER.sub(lambda match: str(parameters[match[1]]), content)
     if isinstance(content, dict):
-        return {key: _filled(value, parameters, (*place, key)) for key, value in content.items()}
+        return {key: filled(value, parameters, (*place, key)) for key, value in content.items()}
     if isinstance(content, list):
-        return [_filled(value, parameters, (*place, index)) for index, value in enumerate(content)]
+        return [filled(value, parameters, (*place, index)) for index, value in enumerate(content)]
     return content
 
 

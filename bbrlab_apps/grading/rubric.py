@@ -219,7 +219,8 @@ class Late(Strict):
     """What late work costs, by days that have begun after the deadline."""
 
     deadline: Annotated[str, Field(max_length=40)] | None = Field(
-        None, description="ISO 8601 with the zone, as 2026-12-01T23:59:00+01:00; without it: Gradescope's own"
+        None,
+        description="ISO 8601 with the zone, as 2026-12-01T23:59:00+01:00; without it: Gradescope's own, with a student's extension",
     )
     free_days: Annotated[int, Field(ge=0, le=365)] = Field(0, description="late days that cost nothing")
     percent_per_day: Annotated[float, Field(ge=0, le=100)] = Field(

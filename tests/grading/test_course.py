@@ -445,6 +445,27 @@ def test_the_archive_for_gradescope(tmp_path):
         archive(tmp_path, roster=roster)
 
 
+def test_the_archive_for_gradescope_has_the_files_that_the_scenario_names(tmp_path):
+    network = RUBRIC["scenario"]["network"]
+    parameters = RUBRIC["parameters"] | {"delays": {"one_of": ["a.txt", "b.txt"]}}
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("1 50\n")
+    for changes, packed in (("a.txt", ["a.txt"]), ("{delays}", ["a.txt", "b.txt"])):
+        scenario = RUBRIC["scenario"] | {"network": network | {"changes": changes}}
+        rubric = write_rubric(tmp_path, scenario=scenario, parameters=parameters)
+        gradescope.write_autograder(rubric, None, tmp_path / "a.zip")
+        with zipfile.ZipFile(tmp_path / "a.zip") as found:
+            for name in ("rubric.yaml", *packed):
+                found.extract(name, tmp_path / "there")
+        assert load_rubric(tmp_path / "there/rubric.yaml").name == "tiny"
+    (tmp_path / "sub").mkdir()
+    rubric = write_rubric(
+        tmp_path / "sub", scenario=RUBRIC["scenario"] | {"network": network | {"changes": "../a.txt"}}
+    )
+    with pytest.raises(UserError, match=r"network\.changes \.\./a\.txt: the archive has what lies beside the rubric"):
+        gradescope.write_autograder(rubric, None, tmp_path / "a.zip")
+
+
 @pytest.mark.parametrize("name", ["x.tar", "x", "zip"])
 def test_an_archive_for_gradescope_is_called_one(tmp_path, name):
     """Before it is made: Gradescope would not take it."""

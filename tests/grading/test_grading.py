@@ -19,9 +19,11 @@ from typing import Any
 import nbformat
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.cli.commands import app
 from bbrlab.results.nested import differences
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.load import load_scenario, points_of
@@ -270,9 +272,10 @@ def test_values_that_make_no_assignment_together_are_named(tmp_path):
 def test_a_rubric_that_is_none(tmp_path):
     for text, problem in (("- 1\n", "a rubric is a mapping"), ("a: [\n", "not valid YAML"), ("a: &a [*a]\n", "alias")):
         (tmp_path / "r.yaml").write_text(text)
-        done = bbrlab("grade", tmp_path, "--rubric", tmp_path / "r.yaml")
-        assert done.returncode == 2 and problem in done.stderr and "Traceback" not in done.stderr
-    assert "give the path of a RUBRIC.yaml" in bbrlab("grade", tmp_path, "--rubric", tmp_path / "none.yaml").stderr
+        with pytest.raises(UserError, match=problem):
+            load_rubric(tmp_path / "r.yaml")
+    with pytest.raises(UserError, match=r"give the path of a RUBRIC\.yaml"):
+        load_rubric(tmp_path / "none.yaml")
 
 
 def test_the_tables_of_the_keys_are_the_schemas():
@@ -864,7 +867,7 @@ def test_a_file_that_was_exchanged_is_seen_and_a_walk_ends(tmp_path, monkeypatch
     from bbrlab_apps.grading import grade as module
 
     rubric = write_rubric(tmp_path)
-    own, kernel = SimpleNamespace(student="ada"), SimpleNamespace(key="k")
+    own, kernel = personal(load_rubric(rubric), "ada"), SimpleNamespace(key="k")
     work = tmp_path / "ada"
     for number in range(30):
         (work / f"{number:02}").mkdir(parents=True)
@@ -888,6 +891,21 @@ def test_a_file_that_was_exchanged_is_seen_and_a_walk_ends(tmp_path, monkeypatch
     assert 10 < len([path for path in looked if path.startswith(bytes(work))]) < 40
 
 
+def test_a_grade_is_of_the_rows_of_the_file_that_its_rubric_names(tmp_path):
+    """With other rows it is another assignment, though the rubric says the same."""
+    from bbrlab_apps.grading import grade as module
+
+    network = RUBRIC["scenario"]["network"] | {"changes": "delays.txt"}
+    (tmp_path / "work").mkdir()
+    keys = set()
+    for row in ("1 50", "1 60"):
+        (tmp_path / "delays.txt").write_text(f"{row}\n")
+        rubric = write_rubric(tmp_path, scenario=RUBRIC["scenario"] | {"network": network})
+        own = personal(load_rubric(rubric), "ada")
+        keys.add(module._key(tmp_path / "work", rubric, own, SimpleNamespace(key="k")))
+    assert len(keys) == 2
+
+
 def test_the_command_says_what_it_needs(tmp_path):
     rubric = write_rubric(tmp_path)
     for argv, problem in (
@@ -902,8 +920,8 @@ def test_the_command_says_what_it_needs(tmp_path):
         ((tmp_path, "--rubric", rubric, "--id-column", "sid"), "--id-column is of a --roster"),
         (("--class", tmp_path, "--rubric", rubric, "--cores", -1), "Invalid value for '--cores'"),
     ):
-        done = bbrlab("grade", *argv, "--out", tmp_path / "out")
-        assert done.returncode == 2 and problem in done.stderr and "Traceback" not in done.stderr, done.stderr
+        done = CliRunner().invoke(app, ["grade", *map(str, argv), "--out", str(tmp_path / "out")])
+        assert done.exit_code and problem in f"{done.output}{done.exception}", done.output
 
 
 # What is written.
