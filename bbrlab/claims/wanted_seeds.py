@@ -15,7 +15,7 @@ import pandas as pd
 
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
-from bbrlab.claims.inference import confidence_of, enough_equal
+from bbrlab.claims.inference import enough_for
 from bbrlab.claims.judge import asks, looks_at, outcome
 from bbrlab.claims.sample import Reach, Sample, reach, sample
 from bbrlab.claims.schema import Claim, Expectation
@@ -94,21 +94,11 @@ def narrow_enough(values: Array, half_width: float, cap: int) -> int:
     """The smallest number of values whose interval, if they have this variance, has at most a half-width.
 
     Asked again with the new values, since the variance of a few is not well known. Equal values have none: as many as tell
-    their side (enough_equal()).
+    their side (enough_for()).
 
     Args:
         values: shape (seeds,), at least two.
         half_width: larger than 0.
         cap: at most so many, or as many as there are.
     """
-    count = len(values)
-    if all_equal(values):
-        return max(count, min(enough_equal(), cap))
-    from scipy import stats  # only here: it takes a second to import
-
-    deviation = float(np.std(values, ddof=1))
-    while count < cap and stats.t.ppf((1 + confidence_of(1)) / 2, count - 1) * deviation > half_width * math.sqrt(
-        count
-    ):
-        count += 1
-    return count
+    return max(len(values), int(min(enough_for(values, half_width), cap)))
