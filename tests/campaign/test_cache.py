@@ -227,17 +227,6 @@ def test_plans_need_no_cache_that_is_there_and_campaigns_that_use_it_do(tmp_path
     assert checkout.make((0, 2)) == 1
 
 
-def test_the_forecast_names_a_cache_that_is_not_there(tmp_path, monkeypatch):
-    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "results"))
-    for name, words in (("none", "not there yet; make it"), ("file", "this is not a folder; name one")):
-        (tmp_path / "file").touch()
-        monkeypatch.setenv(cache.VARIABLE, str(tmp_path / name))
-        done = CliRunner().invoke(app, ["forecast", FIGURE, "--scale", "smoke"], catch_exceptions=False)
-        assert done.exit_code == 0
-        assert "Disk: " in done.output
-        assert f"Cache {tmp_path / name}: {words} before you use --cache." in done.output.splitlines()
-
-
 @pytest.mark.parametrize("others", [0, 1, 2])
 def test_what_this_checkouts_results_link_to_always_stays(tmp_path, monkeypatch, others):
     """With --keep, too."""

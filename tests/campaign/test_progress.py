@@ -210,6 +210,11 @@ def test_the_disk_and_the_cache_are_held_against_what_there_is(tmp_path, monkeyp
     assert forecast.disk_words(101e9, tmp_path).endswith(
         "That is too much: make room, or set BBRLAB_RESULTS to another disk."
     )
+    (tmp_path / "file").touch()
+    for name, words in (("none", "not there yet; make it"), ("file", "this is not a folder; name one")):
+        monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(tmp_path / name))
+        told = f"Cache {tmp_path / name}: {words} before you use --cache."
+        assert forecast.disk_words(3e9, tmp_path).splitlines()[1] == told
     shared = tmp_path / "shared"
     shared.mkdir()
     monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(shared))

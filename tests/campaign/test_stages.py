@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -70,22 +71,6 @@ def hashes(checkout) -> Callable[[], dict[str, str]]:
     return hashes
 
 
-def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
-    return {stage for stage in before if before[stage] != after[stage]}
-
-
-def test_hashes_change_with_what_code_does_only(checkout, hashes):
-    before = hashes()
-    assert set(before) == set(STAGES)
-    path = checkout / "bbrlab/measure/jitter.py"
-    text = path.read_text()
-    with put_back(path):
-        path.write_text(text.replace('"""', '"""Other words. ', 1) + "# a remark\n")
-        assert hashes() == before
-        path.write_text(text + "ANOTHER = 1\n")
-        assert changed(before, hashes()) == {"runs", "pages", "site"}
-
-
 FUNCTION = """
 LIMIT = 3
 
@@ -108,9 +93,11 @@ def total(values):
         (r"\bLIMIT\)", "one)", False),
         (r"\bone\b", "LIMIT", False),
         (r"def total", "def result", False),
+        (r"    found = 0", '    """Their sum."""\n    found = 0  # so far', True),
+        (r"LIMIT = 3", "LIMIT = 3\nANOTHER = 1", False),
     ],
 )
-def test_the_name_of_a_local_variable_is_no_part_of_a_hash(tmp_path, old, new, is_same):
+def test_a_hash_is_of_what_code_does_not_of_its_words_and_local_names(tmp_path, old, new, is_same):
     paths_of = [tmp_path / "first.py", tmp_path / "second.py"]
     for path, text in zip(paths_of, (FUNCTION, re.sub(old, new, FUNCTION)), strict=True):
         path.write_text(text)
@@ -171,18 +158,15 @@ def test_a_mere_move_changes_no_hash(checkout, hashes):
             shutil.rmtree(checkout / "bbrlab" / "guest")
 
 
-def test_the_same_name_of_another_module_changes_the_hash(checkout, hashes):
-    """Nothing but an import statement differs."""
-    before = hashes()
-    importer, other = checkout / "bbrlab/measure/jitter.py", checkout / "bbrlab/base/other_files.py"
-    first = (checkout / "bbrlab/base/files.py").read_text()
-    with put_back(importer, other):
-        text = importer.read_text()
-        other.write_text(first + "ANOTHER = 1\n")
-        importer.write_text(text + "from bbrlab.base.files import sha256\nUSED = sha256\n")
-        one = hashes()
-        importer.write_text(text + "from bbrlab.base.other_files import sha256\nUSED = sha256\n")
-        assert "runs" in changed(before, one) & changed(one, hashes())
+def test_the_same_name_of_another_module_changes_the_hash(tmp_path):
+    """Nothing but an import statement differs; it does not count where the two modules do the same."""
+    room = tmp_path / "bbrlab"
+    room.mkdir()
+    for module, text in {"one": FUNCTION, "same": FUNCTION, "other": FUNCTION + "ANOTHER = 1\n"}.items():
+        (room / f"{module}.py").write_text(text)
+        (room / f"uses_{module}.py").write_text(f"from bbrlab.{module} import total\nUSED = total\n")
+    one, same, other = (stages._with_imports(room / f"uses_{name}.py", tmp_path) for name in ("one", "same", "other"))
+    assert one == same != other
 
 
 SITE = {"site", "all"}
@@ -379,3 +363,28 @@ def test_points_get_more_seeds_in_rounds(checkout, tmp_path):
         assert written() == first, "nothing was run twice"
     finally:
         config.write_text(before)
+
+
+DAY_S = 86400
+
+
+def date(folder: Path, when_s: float) -> None:
+    """Let everything in a folder of results be of that time, in the order in which it was made."""
+    files = sorted((p for p in folder.rglob("*") if p.is_file()), key=lambda p: p.stat().st_mtime_ns)
+    for number, path in enumerate(files):
+        os.utime(path, (when_s + number / 1000,) * 2)
+
+
+@pytest.mark.parametrize("days", [pytest.param(-400, marks=pytest.mark.slow, id="behind"), pytest.param(2, id="ahead")])
+def test_results_of_a_clock_that_was_wrong(checkout, finished, days):
+    """Nothing is made anew for the date alone, and no change is missed."""
+    date(checkout / "results", time.time() + days * DAY_S)
+    assert finished() == set()
+    file = checkout / "mininet/dumbbell.py"
+    before = file.read_bytes()
+    file.write_bytes(before + b"ANOTHER = 1\n")
+    try:
+        assert finished() == RUNS - {"burst_notebook"}
+    finally:
+        file.write_bytes(before)
+    assert finished() == set()

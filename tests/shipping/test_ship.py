@@ -90,6 +90,13 @@ def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tm
     """Figure by figure a scale goes over to another kernel; pages say which runs are of the older one."""
     monkeypatch.setattr(ship, "commit_time", {"c": "2026-11-25T00:00:00Z", "d": "2026-11-28T00:00:00Z"}.get)
     ship.pack(campaign(tmp_path / "mine", *PART), shipped, others=OtherFigures.DROP)
+    # No file over the whole campaign, nor over a paper, is needed: docs/howto/shipped_results.md has the commands.
+    papers = [f"{paper}.{kind}.parquet" for paper in ("tang", "ware2019") for kind in ("claims", "statements")]
+    assert set(read_manifest(shipped, "quick").files) == {
+        *(f"{id}.parquet" for id in PART), *papers, PACKED,
+        "points.parquet", "runs.parquet", "checks.parquet", "claims.parquet", "statements.parquet",
+    }  # fmt: skip
+    assert tampered(shipped, "quick") == []
     before = contents(shipped)
 
     def with_another(asked: ship.Finished, *say: object) -> ship.Runs:
@@ -130,17 +137,6 @@ def contents(folder: Path) -> dict[str, bytes]:
         for p in sorted(folder.rglob("*"))
         if p.is_file() and not p.name.endswith(".lock")
     }
-
-
-def test_a_part_ships_with_what_the_workflow_makes_of_a_part(tmp_path):
-    """No file over the whole campaign, nor over a paper, is needed: docs/howto/shipped_results.md has the commands."""
-    ship.pack(campaign(tmp_path / "mine", *PART), tmp_path / "out")
-    papers = [f"{paper}.{kind}.parquet" for paper in ("tang", "ware2019") for kind in ("claims", "statements")]
-    assert set(read_manifest(tmp_path / "out", "quick").files) == {
-        *(f"{id}.parquet" for id in PART), *papers, PACKED,
-        "points.parquet", "runs.parquet", "checks.parquet", "claims.parquet", "statements.parquet",
-    }  # fmt: skip
-    assert tampered(tmp_path / "out", "quick") == []
 
 
 def test_points_and_verdicts_are_of_the_tables_that_are_packed(tmp_path):
