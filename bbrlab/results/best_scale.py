@@ -33,11 +33,6 @@ CLAIMS = "claims.parquet"
 COUNTED_BY = ("id", "paper", "verdict", "code", "cause", "chosen_after", "exactness", "own")  # of statements.parquet
 
 
-def decision_rank(verdict: str) -> int:
-    """How far a statement is decided: 0 if none of it was run, 1 if a part was, 2 if it has a verdict."""
-    return 0 if verdict == NOT_RUN else 1 if verdict == PARTLY_RUN else 2
-
-
 def figures_at_best_scale(shown: ShownResults, paper: str | None = None) -> dict[str, tuple[str, Figure]]:
     """{id: (scale, figure)} of the figures with a table: each at the largest shown scale that has one. UserError if the table of a
     shipped figure is missing."""
@@ -70,7 +65,8 @@ def best_statements(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         Their rows in the given order, with the column ``scale``.
     """
     rows = _together(parts)
-    best = rows.assign(_decided=rows["verdict"].map(decision_rank)).sort_values("_decided", kind="stable")
+    decided = rows["verdict"].map({NOT_RUN: 0, PARTLY_RUN: 1}).fillna(2)
+    best = rows.assign(_decided=decided).sort_values("_decided", kind="stable")
     last = best.drop_duplicates("id", keep="last")
     first = rows.drop_duplicates("id")  # of what was run nowhere
     best = pd.concat([last[last["_decided"] > 0], first[~first["id"].isin(last.loc[last["_decided"] > 0, "id"])]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import NonNegative, Strict, read_model
 from bbrlab.results.figures import Figure
 from bbrlab.results.schema import RUN_AGAIN, read_with
-from bbrlab.results.series import STATE, OfRun, columns_of, names, values_of
+from bbrlab.results.series import STATE, columns_of, names, values_of
 from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.point import Point
 
@@ -87,20 +86,21 @@ def figure_of(file: str) -> str:
     return file.removesuffix(SUFFIX).removesuffix(".parquet")
 
 
-def curves_of_run(choice: Choice, scenario: OfRun, window_s: Iterable[float], samples: Path) -> pd.DataFrame:
-    """The curves of a run, each with at most POINTS points.
+def curves_of_point(choice: Choice, point: Point, samples: Path) -> pd.DataFrame:
+    """The curves of a point's run, each with at most POINTS points.
 
     Returns:
-        Columns COLUMNS without the point: ``kind`` (TIME, DISTRIBUTION) and name of the ``curve``, ``of`` which flow group or flow (-1: the
-        bottleneck), ``x`` and ``y``: s and the value; of a distribution the value and the fraction of the samples up to it.
+        Columns COLUMNS: label of the ``point``, ``kind`` (TIME, DISTRIBUTION) and name of the ``curve``, ``of`` which flow group or flow
+        (-1: the bottleneck), ``x`` and ``y``: s and the value; of a distribution the value and the fraction of the samples up to it.
     """
+    scenario = point.scenario
     columns = list(
         dict.fromkeys(
             ["time_s", "flow", "group", *(c for _, name in choice.curves for c in columns_of(scenario, name))]
         )
     )
     table = read_with(samples, columns, columns, RUN_AGAIN)
-    low, high = window_s
+    low, high = scenario.window_s
     parts = []
     for kind, name in choice.curves:
         for of, (times, values) in values_of(scenario, name, table, choice.by).items():
@@ -111,7 +111,7 @@ def curves_of_run(choice: Choice, scenario: OfRun, window_s: Iterable[float], sa
             else:
                 x, y = _distribution(values[(times >= low) & (times <= high) & np.isfinite(values)])
             parts.append(pd.DataFrame({"x": _rounded(x), "y": _rounded(y)}).assign(curve=name, kind=kind, of=of))
-    return pd.concat(parts, ignore_index=True)[[c for c in COLUMNS if c != "point"]].astype({"of": int})
+    return pd.concat(parts, ignore_index=True).assign(point=point.label)[list(COLUMNS)].astype({"of": int})
 
 
 def curves_of_figure(choice: Choice, figure: Figure, runs: Path) -> pd.DataFrame | None:
@@ -126,12 +126,6 @@ def curves_of_figure(choice: Choice, figure: Figure, runs: Path) -> pd.DataFrame
         if samples.exists():
             parts.append(curves_of_point(choice, point, samples))
     return pd.concat(parts, ignore_index=True) if parts else None
-
-
-def curves_of_point(choice: Choice, point: Point, samples: Path) -> pd.DataFrame:
-    """The curves of a point's run; columns COLUMNS."""
-    table = curves_of_run(choice, point.scenario, point.scenario.window_s, samples)
-    return table.assign(point=point.label)[list(COLUMNS)]
 
 
 def read_curves(path: Path) -> pd.DataFrame:

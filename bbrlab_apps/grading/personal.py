@@ -148,10 +148,7 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
         try:
             claims[judged.id] = Claim.model_validate(claim)
         except ValidationError as error:
-            first = error.errors()[0]
-            field = [p for p in first["loc"] if p not in ("", "str", "list[str]") and not str(p).startswith("[")]
-            message = problems.problem_of(first)
-            raise Misplaced((*place, *field), f"claims.{judged.id}: {'.'.join(map(str, field))}: {message}") from None
+            raise _misplaced(error, place, f"claims.{judged.id}") from None
         if claim_problem := problem_of(claims[judged.id], figure):
             raise Misplaced(
                 (*place, *claim_problem[0]), f"claims.{judged.id}: {'.'.join(claim_problem[0])}: {claim_problem[1]}"
@@ -170,10 +167,16 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
         try:
             questions.append(Question.model_validate(content))
         except ValidationError as error:
-            first = error.errors()[0]
-            problem = f"{'.'.join(map(str, first['loc']))}: {problems.problem_of(first)}"
-            raise Misplaced(("questions", number), f"questions.{question.id}: {problem}") from None
+            raise _misplaced(error, ("questions", number), f"questions.{question.id}") from None
     return Assignment(scenario, points, claims, questions)
+
+
+def _misplaced(error: ValidationError, place: tuple[Any, ...], name: str) -> Misplaced:
+    """The first of pydantic's errors in a part of a rubric."""
+    first = error.errors()[0]
+    field = [p for p in first["loc"] if p not in ("", "str", "list[str]") and not str(p).startswith("[")]
+    words = (name, ".".join(map(str, field)), problems.problem_of(first))
+    return Misplaced((*place, *field), ": ".join(filter(None, words)))
 
 
 def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenario, list[Point]]:

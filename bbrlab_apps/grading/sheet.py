@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict, read_model
+from bbrlab.base.strict import Strict, first_problem, read_model
 from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.results.verdicts import FINAL
 from bbrlab_apps.grading.grade import problems_of_runs
@@ -160,7 +160,5 @@ def _rubric_of(sheet: Sheet, file: Path) -> Rubric:
             "name": sheet.assignment, "title": sheet.title, "salt": NO_SALT, "seeds": len(sheet.seeds), "scenario": sheet.scenario,
             "free": sheet.free, "kernel": sheet.kernel, "points": {"complete": 1}, "rerun": 0, "questions": questions, "limits": sheet.limits,
         })  # fmt: skip
-    except ValueError as error:
-        raise UserError(
-            f"{file}: is no sheet that `bbrlab assign --sheets` wrote ({str(error).splitlines()[0]})"
-        ) from None
+    except ValidationError as error:
+        raise UserError(f"{file}: is no sheet that `bbrlab assign --sheets` wrote ({first_problem(error)})") from None

@@ -414,6 +414,9 @@ def test_a_sheet_alone_lacks_runs_and_answers(tmp_path):
             f"{part}: is empty; hand in the one that you were given"
             in invoke("assignment", "check", tmp_path / "ada").output
         )
+    sheet = yaml.safe_load((tmp_path / "ada" / SHEET).read_text())
+    (tmp_path / "ada" / SHEET).write_text(yaml.safe_dump(sheet | {"title": "x"}))
+    assert "sheets` wrote (title: " in str(invoke("assignment", "check", tmp_path / "ada").exception)
     (tmp_path / "ada" / SHEET).write_text("assignment: x\n")
     assert "sheet.yaml: " in str(invoke("assignment", "check", tmp_path / "ada").exception)
 

@@ -141,6 +141,7 @@ WRONG = [
     ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "value": "1 / 0", "within": 1}]}, "rubric.yaml:", "no finite number"),
     ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "value": "open('x')", "within": 1}]}, "", "no function open"),
     ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "choice": "{rtt_ms}", "choices": ["{rtt_ms}", "9"]}]}, "rubric.yaml:", "questions.a: choice"),
+    ({"parameters": {"rate_mbit": {"one_of": [8]}, "rtt_ms": {"one_of": [8]}}, "questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "choice": "{rtt_ms} ms", "choices": ["{rtt_ms} ms", "8 ms"], "hints": [{"says": "xxxxx", "choice": "8 ms"}]}]}, "rubric.yaml:", "questions.a: hints: '8 ms' is no wrong choice"),
     ({"parameters": {"rate_mbit": {"low": 3, "high": 1}, "rtt_ms": {"one_of": [1]}}}, "", "low 3 must not be above high 1"),
     ({"parameters": {"rate_mbit": {"low": 1, "high": 2}, "rtt_ms": {"one_of": [1]}}}, "", "needs a step"),
     ({"parameters": {"rate_mbit": {"one_of": [0, 8]}, "rtt_ms": {"one_of": [20]}}}, "rubric.yaml:", "network.rate_mbit = 0"),
