@@ -106,14 +106,6 @@ READERS: dict[str, Callable[[Path, Path], Any]] = {
 }  # fmt: skip
 
 
-# --- whole, with what is no more ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("reader", [name for name in READERS if name != "ship"])
-def test_a_column_that_is_no_more_disturbs_nobody(made, reader, tmp_path):
-    READERS[reader](made, tmp_path)
-
-
 def test_what_is_asked_of_a_table_is_what_this_version_writes():
     content = table(figure())
     assert set(IDENTITY) | set(CONDITIONS) | set(METRICS) <= set(content)
@@ -134,8 +126,13 @@ def test_a_figure_without_claims_has_tables_without_columns(tmp_path):
 # --- tables -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reader", ["points", "judge", "scorecard", "page", "site", "ship"])
-@pytest.mark.parametrize("column", ["point", "cca", "kernel", "buffer_bdp", "share_of_capacity", "queue_cdf_0_5"])
+@pytest.mark.parametrize(
+    ("reader", "column"),
+    [
+        *((reader, "share_of_capacity") for reader in ("points", "judge", "scorecard", "page", "site", "ship")),
+        *(("points", column) for column in ("point", "cca", "kernel", "buffer_bdp", "queue_cdf_0_5")),
+    ],
+)
 def test_an_older_table_of_a_figure(older, reader, column, tmp_path):
     path = without(older / TABLE, column)
     text = told(lambda: READERS[reader](older, tmp_path), path, f"has no column {column}")
@@ -147,7 +144,8 @@ LATER = [name for name in METRICS if name not in ALWAYS]
 
 
 @pytest.mark.parametrize("reader", [name for name in READERS if name != "ship"])
-def test_a_table_without_a_metric_of_later_versions_disturbs_nobody(older, reader, tmp_path):
+def test_a_table_without_later_metrics_and_with_a_column_that_is_no_more_disturbs_nobody(older, reader, tmp_path):
+    assert "measured_no_more" in pd.read_parquet(older / TABLE)
     for name in LATER:
         without(older / TABLE, name)
     READERS[reader](older, tmp_path)
@@ -159,11 +157,15 @@ def test_a_metric_that_only_one_side_measured_is_compared_by_nobody(older, made)
         invoke("compare", FIGURE, "--results", made, "--results", older, "--scale", "smoke", "--metric", LATER[0])
 
 
-@pytest.mark.parametrize("reader", ["scorecard", "verdicts", "page", "site"])
 @pytest.mark.parametrize(
-    ("file", "column"),
-    [(CLAIMS, "statement"), (CLAIMS, "interim"), (CLAIMS, "measurement"), (STATEMENTS, "cause"), (STATEMENTS, "open")],
-)  # fmt: skip
+    ("reader", "file", "column"),
+    [
+        *((reader, CLAIMS, "interim") for reader in ("scorecard", "verdicts", "page", "site")),
+        *(("verdicts", CLAIMS, column) for column in ("statement", "measurement")),
+        *((reader, STATEMENTS, "cause") for reader in ("scorecard", "verdicts", "page", "site")),
+        ("verdicts", STATEMENTS, "open"),
+    ],
+)
 def test_older_verdicts(older, reader, file, column, tmp_path):
     path = without(older / file, column)
     if reader == "page":
