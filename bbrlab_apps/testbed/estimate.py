@@ -48,6 +48,7 @@ STEADY = 0.8  # of the best quarter's rate, which a link has in each quarter tha
 WINDOW = 0.2  # of the time in which all flows are there, before the metrics begin
 TOGETHER_S = 1.0  # flows that begin closer than that begin together: iperf3 tells whole seconds
 SAME_DATA = 0.02  # by how much what two tools count of one flow differs, at most
+COMMON = 0.5  # of the longer recording of one flow that the other has, too, at least
 FULL = 0.05  # of the base RTT that a queue adds at least, where the link was full
 FULL_MS = 1.0
 
@@ -112,10 +113,13 @@ def estimate_from(recordings: Sequence[Recording], ccas: Mapping[str, str] | Non
     end_s = max(at + flow.end_s for at, flow in _on_one_clock(recordings))
     groups = [replace(g, stop_s=g.stop_s if g.stop_s and g.stop_s < 0.98 * end_s else None) for g in groups]
     begin_s = max((g.start_s for g in groups if g.start_s < end_s / 2), default=0.0)
-    window_s = (round(begin_s + WINDOW * (end_s - begin_s), 1), math.floor(end_s * 10) / 10)
+    zeros = zip(recordings, _zeros_s(recordings), strict=True)
+    omitted = [at + one.omitted_s for one, at in zeros if one.omitted_s and at + one.start_s < end_s / 2]
+    window_s = (round(max([begin_s + WINDOW * (end_s - begin_s), *omitted]), 1), math.floor(end_s * 10) / 10)
     estimate = replace(estimate, groups=groups, duration_s=math.ceil(end_s), window_s=window_s)
     if window_s[1] - window_s[0] < 1:
-        raise UserError(f"the files are of {end_s:.3g} s: at least 2 s are needed to say anything")
+        without = ", with what iperf3 omits (-O)" if omitted else ""
+        raise UserError(f"the files are of {end_s:.3g} s{without}: at least 2 s are needed to say anything")
     estimate.contradictions.extend(named_in_vain)
     estimate = _rtt(estimate, recordings)
     estimate = _on_the_labs_clock(estimate)
@@ -164,19 +168,30 @@ def _check_one_test(recordings: Sequence[Recording]) -> None:
 
 
 def _perhaps_twice(recordings: Sequence[Recording]) -> list[str]:
-    """Files of two tools that may be of one test: they got the same, and one of them does not say between which ends."""
-    return [
-        f"{one.file} and {two.file} are of different flows, though they got the same; if they are of one test, leave one of them out"
-        for one, two in combinations(recordings, 2)
-        if one.kind != two.kind
-        and not all(flow.ends for flow in (*one.flows, *two.flows))
-        and math.isclose(_mbits(one), _mbits(two), rel_tol=SAME_DATA)
-    ]
+    """Files of two tools that may be of one test: flows of theirs got the same at the same time, and have no ends to tell them by.
+
+    It is asked, not decided: different flows that share a link fairly get the same, too.
+    """
+    files = list(zip(recordings, _zeros_s(recordings), strict=True))
+    asked = []
+    for (one, at), (two, at_two) in combinations(files, 2):
+        same = [a for a in one.flows if any(_may_be_one((at, a), (at_two, b)) for b in two.flows)]
+        if same and one.kind != two.kind:
+            asked.append(
+                f"{one.file} and {two.file} are of different flows, though {number_of(len(same), 'flow')} of each got the same "
+                "at the same time; if they are of one test, leave one of them out"
+            )
+    return asked
 
 
-def _mbits(recording: Recording) -> float:
-    """What all flows of a file got, in Mbit."""
-    return sum(float((flow.samples["goodput_mbit"] * flow.samples["seconds"]).sum()) for flow in recording.flows)
+def _may_be_one(one: tuple[float, Flow], two: tuple[float, Flow]) -> bool:
+    """Whether two flows, each with the time of its clock's 0, may be one: what they got while both were there is the same."""
+    (at, a), (at_two, b) = one, two
+    edges = np.array([max(at + a.start_s, at_two + b.start_s), min(at + a.end_s, at_two + b.end_s)])
+    longer_s = max(a.end_s - a.start_s, b.end_s - b.start_s)
+    if (a.ends and b.ends) or a.reverse != b.reverse or np.diff(edges) < COMMON * longer_s:
+        return False
+    return math.isclose(*(float(rates_between([flow], edges)[0]) for flow in (one, two)), rel_tol=SAME_DATA)
 
 
 def _groups(recordings: Sequence[Recording], estimate: Estimate) -> list[Group]:
@@ -228,7 +243,8 @@ def _other_rtt(one: Flow, two: Flow) -> bool:
 
 def _rtt(estimate: Estimate, recordings: Sequence[Recording]) -> Estimate:
     pings = [ping for one in recordings for ping in one.ping_ms]
-    measured = [g.rtt_ms for g in estimate.groups if is_there(g.rtt_ms)]
+    with_rtts = [g for g in estimate.groups if is_there(g.rtt_ms)]
+    measured = [g.rtt_ms for g in with_rtts]
     if not measured and not pings:
         raise UserError("no file has an RTT: record at the sender, with iperf3 -J or ss -tin")
     smallest = min([*measured, *pings])
@@ -239,10 +255,9 @@ def _rtt(estimate: Estimate, recordings: Sequence[Recording]) -> Estimate:
         how = "the smallest RTT that the kernel met"
     else:
         how = "the smallest smoothed RTT, which is above the path's if the queue was never empty"
-    own = len(measured) == len(estimate.groups) and any(
-        _other_rtt(estimate.groups[0].flows[0], g.flows[0]) for g in estimate.groups
-    )
-    apart = f"; the groups have {', '.join(f'{g.rtt_ms:.3g}' for g in estimate.groups)} ms" if own else ""
+    own = any(_other_rtt(with_rtts[0].flows[0], g.flows[0]) for g in with_rtts[1:])
+    groups = [_with_some_rtt(g, smallest, estimate) if own and not is_there(g.rtt_ms) else g for g in estimate.groups]
+    apart = f"; the groups have {', '.join(f'{g.rtt_ms:.3g}' for g in groups)} ms" if own else ""
     estimate.findings.insert(0, Finding("RTT", f"{smallest:.3g} ms", how + apart))
     for one in recordings:
         for said_ms, words in stated_in(one).rtts_ms:
@@ -251,7 +266,17 @@ def _rtt(estimate: Estimate, recordings: Sequence[Recording]) -> Estimate:
                 continue
             if said_ms > max(rtts_ms) or kernels:
                 estimate.contradictions.append(f"{one.file}: {words}, and {how.split(',')[0]} is {min(rtts_ms):.3g} ms")
-    return replace(estimate, rtt_ms=smallest, own_rtts=own)
+    return replace(estimate, groups=groups, rtt_ms=smallest, own_rtts=own)
+
+
+def _with_some_rtt(group: Group, smallest_ms: float, estimate: Estimate) -> Group:
+    """A group of a file without RTTs of its flows, beside groups of unlike RTTs: with its file's pings', else the smallest of all."""
+    rtt_ms = min(group.recording.ping_ms, default=smallest_ms)
+    by = "of its pings" if group.recording.ping_ms else "of all files"
+    estimate.assumed.append(
+        f"the flows of {group.recording.file} have an RTT of {rtt_ms:.3g} ms, the smallest {by}: the file has none of theirs"
+    )
+    return replace(group, rtt_ms=rtt_ms)
 
 
 def _on_the_labs_clock(estimate: Estimate) -> Estimate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,15 @@ def read(file: Path, text: str) -> list[Recording]:
     try:
         content = json.loads(text, parse_constant=lambda _: None)
         times, results = content["x_values"], content["results"]
-        metadata = content.get("metadata") or {}
+        metadata = content.get("metadata")
         names = [name for name in results if isinstance(results[name], list)]
         clock = np.array([number(t, r.SECONDS_MAX) for t in times])
     except (ValueError, RecursionError):
         raise NotReadError("is flent's, but its JSON is cut off or damaged") from None
     except (KeyError, TypeError, AttributeError):
         raise NotReadError("is flent's, but its x_values or results are not as flent writes them") from None
-    meta = metadata.get("SERIES_META") if isinstance(metadata, dict) else None
+    metadata = metadata if isinstance(metadata, dict) else {}
+    meta = metadata.get("SERIES_META")
     flows, used, pings = [], set(), []
     for name in names:
         if PING.match(name) and not SUMS.search(name):
@@ -54,20 +56,29 @@ def read(file: Path, text: str) -> list[Recording]:
             f"is flent's, and has no series of a TCP flow (it has {in_short([words(n) for n in names]) or 'none'})"
         )
     left = [words(name) for name in names if name not in used and not SUMS.search(name)]
-    wanted = [
-        (f"flent's {key}", words(metadata.get(key))) for key in ("TITLE", "NOTE", "NAME") if isinstance(metadata, dict)
-    ]
+    wanted = [(f"flent's {key}", words(metadata.get(key))) for key in ("TITLE", "NOTE", "NAME")]
     return [
         Recording(
             file,
             "flent's data",
             flows,
+            _epoch_s(metadata.get("T0")),
             ping_ms=pings,
             says=wanted,
             not_read=[f"the series {in_short(left)}"] if left else [],
-            system=words(metadata.get("KERNEL_RELEASE")) if isinstance(metadata, dict) else "",
+            system=words(metadata.get("KERNEL_RELEASE")),
         )
     ]
+
+
+def _epoch_s(t0: Any) -> float | None:
+    """When flent's times are 0, in seconds since 1970; None if the file does not say."""
+    try:
+        begin = datetime.fromisoformat(t0)
+        epoch_s = (begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return epoch_s if 0 < epoch_s <= r.EPOCH_MAX else None
 
 
 def _rows(name: str, clock: np.ndarray[Any, Any], results: dict[str, Any]) -> list[dict[str, float]]:

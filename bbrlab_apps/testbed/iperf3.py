@@ -105,7 +105,9 @@ def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
     if settings.get("protocol") not in (None, "TCP"):
         raise NotReadError(f"is a test of {words(settings['protocol']) or 'another protocol'}; TCP only is compared")
     mss = number(start.get("tcp_mss", start.get("tcp_mss_default")), 65_535, 64)
-    rows, senders, lost = _rows_of(content, mss)
+    omitted_s = number(settings.get("omit"), r.SECONDS_MAX, 1)
+    omitted_s = omitted_s if is_there(omitted_s) else 0.0
+    rows, senders, lost = _rows_of(content, mss, omitted_s)
     if not rows:
         raise NotReadError(_nothing(error, content, end))
     not_read = [f"{number_of(lost, 'interval')} of streams without times, bytes or a socket"] if lost else []
@@ -118,9 +120,6 @@ def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
     epoch_s = number(stamp.get("timemillisecs"), r.EPOCH_MAX * 1e3, 1) / 1e3
     if not is_there(epoch_s):
         epoch_s = number(stamp.get("timesecs"), r.EPOCH_MAX, 1)
-    omitted_s = number(settings.get("omit"), r.SECONDS_MAX)
-    if is_there(omitted_s):  # iperf3's times are 0 again behind what it omits, and the stamp is of before
-        epoch_s += omitted_s
     return Recording(
         file,
         "iperf3's JSON",
@@ -131,34 +130,39 @@ def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
         not_read=not_read,
         system=words(start.get("system_info")),
         asked_mbit=rate if is_there(rate) else None,
+        omitted_s=omitted_s,
     )
 
 
-def _rows_of(content: dict[str, Any], mss: float) -> tuple[Rows, dict[int, bool], int]:
-    """The intervals of each stream, whether this end sends it, and how many intervals cannot be read.
-
-    Those that iperf3 omitted (``-O``) are no loss: who made the file did not want them.
+def _rows_of(content: dict[str, Any], mss: float, omitted_s: float) -> tuple[Rows, dict[int, bool], int]:
+    """The intervals of each stream, whether this end sends it, and how many intervals cannot be read. None of any stream if all
+    are of the time that iperf3 omits.
 
     Args:
         mss: of a segment's payload, in bytes; NaN if the file does not say.
+        omitted_s: how long iperf3 omitted at the beginning (``-O``). Data flowed; its times and what it counts begin anew behind that.
     """
     rows: Rows = defaultdict(list)
     senders: dict[int, bool] = {}
+    counted: set[int] = set()  # the sockets that have a row behind what is omitted
     lost = 0
     intervals = content.get("intervals")
     for interval in intervals if isinstance(intervals, list) else []:
         streams = _dict(interval).get("streams")
         for stream in map(_dict, streams if isinstance(streams, list) else []):
-            if stream.get("omitted") is True:
-                continue
             row = _row(stream, mss)
             socket = stream.get("socket")
             if row is None or isinstance(socket, bool) or not isinstance(socket, int):
                 lost += 1
                 continue
+            if stream.get("omitted") is not True:
+                row["time_s"] += omitted_s
+                if omitted_s and socket not in counted:  # what lies before, and was not printed, had the same rate
+                    row["seconds"] = row["time_s"] - (rows[socket][-1]["time_s"] if rows[socket] else 0.0)
+                counted.add(socket)
             rows[socket].append(row)
             senders[socket] = stream.get("sender") is not False
-    return rows, senders, lost
+    return rows if counted else {}, senders, lost
 
 
 def _flows(rows: Rows, senders: dict[int, bool], mss: float, start: dict[str, Any], end: dict[str, Any]) -> list[Flow]:
@@ -191,14 +195,14 @@ def _ends(connected: dict[str, Any]) -> r.Ends:
 def _row(stream: dict[str, Any], mss: float) -> dict[str, float] | None:
     seconds = number(stream.get("seconds"), r.SECONDS_MAX, 1e-6)
     data = number(stream.get("bytes"), r.BYTES_MAX)
-    end = number(stream.get("end"), r.SECONDS_MAX)
+    end = number(stream.get("end"), r.SECONDS_MAX, 1e-6)
     if not (is_there(seconds) and is_there(data) and is_there(end)):
         return None
     cwnd = number(stream.get("snd_cwnd"), r.BYTES_MAX, 1) / mss
     return {
         "time_s": end,
         "seconds": seconds,
-        "goodput_mbit": data * 8e-6 / seconds,
+        "goodput_mbit": data * 8e-6 / min(seconds, end),
         "rtt_ms": number(stream.get("rtt"), r.RTT_MS_MAX * 1e3, 1) / 1e3,
         "cwnd_packets": cwnd,
         "retransmits": number(stream.get("retransmits"), r.PACKETS_MAX),

@@ -110,7 +110,7 @@ def ss(flows: Sequence[tuple[str, pd.DataFrame]], stamps: Literal["before", "beh
     return "\n".join(lines)
 
 
-def flent(flows: dict[str, pd.DataFrame], path: Path, pings_ms: Sequence[float] = ()) -> Path:
+def flent(flows: dict[str, pd.DataFrame], path: Path, pings_ms: Sequence[float] = (), t0: Any = None) -> Path:
     """A data file of flent, with socket statistics."""
     first = next(iter(flows.values()))
     results: dict[str, Any] = {
@@ -125,7 +125,7 @@ def flent(flows: dict[str, pd.DataFrame], path: Path, pings_ms: Sequence[float] 
         "version": 4,
         "x_values": list(first["time_s"]),
         "results": results,
-        "metadata": {"TITLE": "", "NAME": "tcp_nup"},
+        "metadata": {"TITLE": "", "NAME": "tcp_nup", "T0": t0},
     }
     path.write_bytes(gzip.compress(json.dumps(content).encode()))
     return path

@@ -211,6 +211,15 @@ def test_reverse_flows_and_rtts_of_their_own(here):
         interval["streams"][0]["sender"] = False
     both = look(put("a.json", upload), put("b.json", download))
     assert [g.reverse for g in both.groups] == [False, True]
+    for interval in download["intervals"]:
+        interval["streams"][0]["rtt"] = None
+    put("b.json", download)
+    far = put("c.json", made.iperf3([made.flow("cubic", rtt_ms=100, rate_mbit=20)], "reno"))
+    for files in ((Path("a.json"), far, Path("b.json")), (Path("b.json"), far, Path("a.json"))):
+        three = look(*files)
+        assert three.buffer_bdp * three.rtt_ms == pytest.approx(60, abs=2), "an RTT of 100 ms is no queue of 80"
+        assert sorted(round(g.rtt_ms, -1) for g in three.groups) == [20, 20, 100]
+        assert "the flows of b.json have an RTT of 20 ms, the smallest of all files" in " ".join(three.assumed)
     alone = look(put("up.txt", made.ss([("cubic", made.flow("cubic"))])), put("b.json", download))
     assert len(alone.groups) == 2
 
@@ -337,6 +346,26 @@ def test_files_that_may_be_of_one_test_are_told(here):
     assert told == [True, False]
 
 
+@pytest.mark.parametrize(("start_s", "seconds", "rates", "asked"), [(10, 30, (20, 20), 1), (0, 40, (20, 8), 1), (25, 40, (20, 20), 0), (0, 80, (10, 10), 0)])  # fmt: skip
+def test_files_are_asked_for_by_flow_and_by_what_both_cover(here, start_s, seconds, rates, asked):
+    """A log that began late, of which a flow is in no other file, is of one test; the same sum at other times is none."""
+    flow = made.flow("cubic", rate_mbit=20)
+    of_flent = made.flent({"TCP upload": flow}, here / "x.flent.gz", t0="2023-11-14T22:13:20.000000Z")
+    sockets = [("cubic", made.flow("cubic", rate_mbit=rate, start_s=start_s, seconds=seconds)) for rate in rates]
+    estimate = look(of_flent, put("ss.txt", made.ss(sockets)))
+    words = "though 1 flow of each got the same at the same time"
+    assert sum(words in assumed for assumed in estimate.assumed) == asked, estimate.assumed
+
+
+@pytest.mark.parametrize(("t0", "start_s"), [("2023-11-14T22:13:20.000000Z", 10), ("2023-11-14T22:13:20", 10), (None, 0), ("soon", 0), (3, 0)])  # fmt: skip
+def test_flents_clock_is_of_the_world(here, t0, start_s):
+    of_flent = made.flent({"TCP upload": made.flow("cubic", rate_mbit=20)}, here / "x.flent.gz", t0=t0)
+    late = put("ss.txt", made.ss([("cubic", made.flow("cubic", rate_mbit=27, start_s=10, seconds=30))]))
+    estimate = look(of_flent, late)
+    assert estimate.groups[1].start_s == pytest.approx(start_s, abs=0.11)
+    assert any("all files begin together" in words for words in estimate.assumed) == (not start_s)
+
+
 @pytest.mark.parametrize("port", [None, True, 10**6, [], "5201x"])
 def test_ends_of_no_sense_are_none(here, port):
     ends = [{**connected(), "remote_port": port}, {**connected("nowhere"), "socket": 7}, None]
@@ -422,16 +451,43 @@ def test_a_file_that_is_cut_off_is_read_as_far_as_it_goes(here):
     assert "cut off" in read[0].not_read[0]
 
 
-def test_intervals_that_iperf3_omits_are_no_loss(here):
+def omitting(test: dict[str, Any], omit_s: int, printed: int) -> dict[str, Any]:
+    """The test as iperf3 -O writes it: times and bytes begin anew behind what is omitted, of which it printed some intervals only."""
+    streams = [interval["streams"][0] for interval in test["intervals"]]
+    for stream in streams:
+        stream["omitted"] = bool(stream["end"] <= omit_s + 0.01)
+        if not stream["omitted"]:
+            stream.update(start=stream["start"] - omit_s, end=stream["end"] - omit_s)
+    behind = sum(stream["omitted"] for stream in streams)
+    streams[behind]["seconds"] += (behind - printed) * 0.1
+    test["intervals"] = test["intervals"][:printed] + test["intervals"][behind:]
+    test["start"]["test_start"]["omit"] = omit_s
+    return test
+
+
+@pytest.mark.parametrize("printed", [100, 95, 0])
+def test_a_flow_begins_with_what_iperf3_omits_and_counts_behind_it(here, printed):
+    """What iperf3 prints of it ends up to an interval before; of none that is longer."""
+    first = put("a.json", made.iperf3([made.flow("cubic", rate_mbit=19.8)], "cubic"))
+    late = made.flow("bbr1", rate_mbit=28, start_s=5, seconds=35)
+    path = put("b.json", omitting(made.iperf3([late], "bbr"), 10, printed))
+    read, problems = read_files([path])
+    rows = read[0].flows[0].samples
+    assert not problems and rows["goodput_mbit"].to_numpy() == pytest.approx(28)
+    assert rows["seconds"].sum() == pytest.approx(rows["time_s"].iloc[-1]), "without a gap"
+    estimate = look(first, path)
+    assert [g.start_s for g in estimate.groups] == [0, 5] and estimate.rate_mbit == 50
+    assert estimate.window_s[0] == 15, "behind what is omitted, not a fifth of the time"
+    with pytest.raises(UserError, match=r"the files are of 10.9 s, with what iperf3 omits \(-O\): at least 2 s"):
+        look(put("c.json", omitting(made.iperf3([made.flow("bbr1", seconds=11)], "bbr"), 10, printed)))
+
+
+def test_an_interval_that_cannot_be_read_is_told(here):
     test = made.iperf3([FLOW], "bbr3")
-    for interval in test["intervals"][:20]:
-        interval["streams"][0]["omitted"] = True
-    test["start"]["test_start"]["omit"] = 2
     test["intervals"][30]["streams"][0]["bytes"] = None
     read, _ = read_files([put("x.json", test)])
     assert read[0].not_read == ["1 interval of streams without times, bytes or a socket"]
-    assert len(read[0].flows[0].samples) == len(test["intervals"]) - 21
-    assert read[0].epoch_s == made.EPOCH_S + 2, "the times of the others begin behind the omitted ones"
+    assert len(read[0].flows[0].samples) == len(test["intervals"]) - 1
 
 
 TOTALS_ONLY = {"start": {}, "intervals": [], "end": {"streams": [{"sender": {}}]}}
@@ -439,7 +495,7 @@ BAD = {
     "empty.json": ("", "is empty"),
     "text.txt": ("[ ID] Interval           Transfer     Bitrate\n", "iperf3's text"),
     "totals.json": (json.dumps(TOTALS_ONLY), "totals only"),
-    "omitted.json": (json.dumps({"start": {}, "intervals": [{"streams": [{"omitted": True}]}]}), "omitted ones only"),
+    "omitted.json": (json.dumps({"start": {}, "intervals": [{"streams": [{"omitted": True, "socket": 5, "end": 1, "seconds": 1, "bytes": 9}]}]}), "omitted ones only"),
     "udp.json": (json.dumps({"start": {"test_start": {"protocol": "UDP"}}, "intervals": []}), "is a test of UDP"),
     "refused.json": (json.dumps({"start": {}, "intervals": [], "end": {}, "error": "unable to connect"}), "unable to connect"),
     "other.json": ('{"a": 1}', "is none of"),
