@@ -74,7 +74,11 @@ def model_fluid(
     scenario: ScenarioFile,
     set_: Overrides = None,
     duration_s: Annotated[
-        float | None, typer.Option("--duration-s", help="Seconds to integrate; default: as long as the experiment.")
+        float | None,
+        typer.Option(
+            "--duration-s",
+            help="Seconds to integrate, with means over the last 5/9; default: the experiment's, and its window.",
+        ),
     ] = None,
     step_ms: Annotated[float, typer.Option("--step-ms", help="Euler step.")] = 0.01,
     mode: Annotated[
@@ -146,7 +150,11 @@ def model_burst(
         ),
     ] = None,
     duration_s: Annotated[
-        float | None, typer.Option("--duration-s", help="Seconds to simulate; default: as long as the experiment.")
+        float | None,
+        typer.Option(
+            "--duration-s",
+            help="Seconds to simulate, with means over the last 40 %; default: the experiment's, and its window.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -68,7 +68,7 @@ def fluid_share(
     """
     arguments = _arguments(scenario, seed, quirks)
     window = (scenario.window_s[0], scenario.window_s[1]) if duration_s is None else None
-    arguments |= {"duration_s": duration_s or scenario.duration_s, "window_s": window}
+    arguments |= {"duration_s": scenario.duration_s if duration_s is None else duration_s, "window_s": window}
 
     def go(step: float) -> tuple[fluid.Run, list[float]]:
         run = fluid.simulate(step_ms=step, **{**arguments, "sample_ms": 10 * step})  # type: ignore[arg-type]

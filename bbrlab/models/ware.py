@@ -40,8 +40,7 @@ def loss_based_share(
     Returns:
         Array of the broadcast shape.
     """
-    c, l, x, n = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows)
-    k = inflight_cap
+    c, l, x, n, k = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, inflight_cap)
     q = x * c * l
     return np.clip(1 / k - (k - 1) / (k * x) - PROBE_RTT_PACKETS * n / q, 0.0, 1.0)
 
@@ -49,24 +48,34 @@ def loss_based_share(
 def bbr_share(rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike) -> Array:
     """BBR's aggregate share of the link, eqs. 10 and 11: (1 - p) (1 - (q/c + 0.2 s + l) / 10 s).
 
-    The time d that the flows compete cancels. Arguments and errors as for loss_based_share().
+    The time d that the flows compete cancels. 0 where ProbeRTT would take all of it, which the model does not describe. Arguments and
+    errors as for loss_based_share().
     """
-    c, l, x, _ = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows)
+    c, l, x, *_ = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows)
     share = 1 - loss_based_share(rate_mbit, rtt_ms, buffer_bdp, bbr_flows)
     probing = (x * l + PROBE_RTT_S + l) / PROBE_INTERVAL_S + 0 * c
     return share * np.clip(1 - probing, 0.0, 1.0)
 
 
-def _inputs(rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike) -> tuple[Array, ...]:
-    values = {"rate_mbit": rate_mbit, "rtt_ms": rtt_ms, "buffer_bdp": buffer_bdp, "bbr_flows": bbr_flows}
+def _inputs(
+    rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike,
+    inflight_cap: ArrayLike = INFLIGHT_CAP_GAIN,
+) -> tuple[Array, ...]:  # fmt: skip
+    values = {
+        "rate_mbit": rate_mbit,
+        "rtt_ms": rtt_ms,
+        "buffer_bdp": buffer_bdp,
+        "bbr_flows": bbr_flows,
+        "inflight_cap": inflight_cap,
+    }
     arrays = {k: np.asarray(v, dtype=float) for k, v in values.items()}
     for name, array in arrays.items():
         if not np.all(np.isfinite(array) & (array > 0)):
             raise ValueError(
                 f"{name}: must be positive and finite, found {array[~(np.isfinite(array) & (array > 0))].flat[0]:g}"
             )
-    rate, rtt, buffer, flows = np.broadcast_arrays(*arrays.values())
-    return rate * 1e6 / 8 / PACKET_BYTES, rtt * 1e-3, buffer, flows
+    rate, rtt, *others = np.broadcast_arrays(*arrays.values())
+    return rate * 1e6 / 8 / PACKET_BYTES, rtt * 1e-3, *others
 
 
 def share_of(network: Network, bbr_flows: int) -> float:
@@ -95,4 +104,10 @@ def scenario_share(scenario: Scenario) -> float:
     if bbr == 0 or bbr == sum(f.count for f in scenario.flows):
         names = ", ".join(sorted({f.cca for f in scenario.flows}))
         raise UserError(f"{scenario.name}: {WORLD.model} needs BBRv1 flows against CUBIC or Reno flows, found {names}")
-    return share_of(scenario.network, bbr)
+    share = share_of(scenario.network, bbr)
+    if not share:
+        raise UserError(
+            f"{scenario.name}: {WORLD.model} does not describe network.buffer: at this rate it takes so long to drain that BBR's ProbeRTT "
+            f"would fill the {PROBE_INTERVAL_S:g} s between two of them; give a smaller buffer"
+        )
+    return share

@@ -17,8 +17,13 @@ FAR = 50  # times: no path's RTT changes by so much, and one in s in place of ms
 
 def notes_of(points: Sequence[Point]) -> list[str]:
     """All notes, in words, each once."""
+    return [*notes_beside_window(points), *partly_there(points)]
+
+
+def notes_beside_window(points: Sequence[Point]) -> list[str]:
+    """Those that do not depend on the metrics' window, which a play lacks."""
     held = (note for point in points for note in (*_held(point.scenario), *_about_changes(point.scenario.network)))
-    return [*without_effect(points), *partly_there(points), *dict.fromkeys(held)]
+    return [*without_effect(points), *dict.fromkeys(held)]
 
 
 def _about_changes(network: Network) -> Iterator[str]:

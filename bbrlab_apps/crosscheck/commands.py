@@ -36,6 +36,7 @@ def crosscheck(
     from bbrlab.base import paths
     from bbrlab.comparison.compare import METRICS, POINTS
     from bbrlab.scenario.load import load_scenario, points_of
+    from bbrlab.scenario.notes import notes_of
     from bbrlab_apps.crosscheck.runs import REAL, check_options, real_backend
     from bbrlab_apps.crosscheck.runs import crosscheck as run_both
     from bbrlab_apps.crosscheck.table import content_of, show_crosscheck, write_crosscheck
@@ -53,6 +54,8 @@ def crosscheck(
             "give --backend qemu"
         )
 
+    for note in notes_of(points):
+        typer.echo(f"note: {note}", err=True)
     printed = set()
 
     def report(verb: str, text: str) -> None:

@@ -45,6 +45,7 @@ def play(
     from bbrlab.run.capture import Capture
     from bbrlab.run.output import check_apart
     from bbrlab.scenario.load import base_point, load_scenario
+    from bbrlab.scenario.notes import notes_beside_window
     from bbrlab_apps.play.session import Session, play_plain
 
     check_watchdog(watchdog_s)
@@ -53,6 +54,8 @@ def play(
     point = base_point(load_scenario(scenario, settings_of(set_), case, sources))
     out = out or paths.results_folder() / "play" / f"{point.scenario.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     check_apart(scenario, out)
+    for note in notes_beside_window([point]):
+        typer.echo(f"note: {note}")
     why_plain = "" if plain else _why_plain()
     in_view = not (plain or why_plain)
     if in_view:  # before minutes of a kernel's build, for who lacks the view's libraries

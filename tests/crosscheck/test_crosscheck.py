@@ -199,7 +199,7 @@ def both(tmp_path, monkeypatch):
 
         monkeypatch.setattr(crosschecks, "run_point", run_point)
         file = tmp_path / "scenario.yaml"
-        file.write_text(json.dumps(scenario_dict()))
+        file.write_text(json.dumps(scenario_dict(window_s=[5, 5.01])))
         argv = [
             "crosscheck",
             str(file),
@@ -219,6 +219,7 @@ def both(tmp_path, monkeypatch):
 def test_both_times_agree(both, tmp_path):
     done = both(0.0, (), 4, "--json", "--csv", str(tmp_path / "table.csv"))
     assert done.exit_code == 0, done.output
+    assert done.stderr.startswith("note: window_s [5, 5.01] has no sample but those at its edges")
     found = json.loads(done.stdout)
     (row,) = [r for r in found["points"] if r["metric"] == "share_of_capacity"]
     assert row["low"] < 0 < row["high"]

@@ -352,6 +352,8 @@ def test_scenario_gives_path_bdps():
     scenario = base_point(
         validate(scenario_dict(flows=[{"cca": "bbr1"}, {"cca": "cubic"}], network__buffer__bdp=4), "t")
     ).scenario
+    with pytest.raises(UserError, match="duration_s: must be positive and finite, found 0"):
+        fluid_share(scenario, 0)
     aligned = fluid_share(scenario, 9, 0.05).run.buffer_packets
     link = fluid_share(scenario, 9, 0.05, replace(ALIGNED, link_bdp_buffer=True)).run.buffer_packets
     assert aligned == pytest.approx(4 * 10e6 * 0.04 / 8 / 1514, rel=1e-3)

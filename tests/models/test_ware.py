@@ -75,11 +75,21 @@ def test_bad_arguments_are_named(wrong):
         ware.bbr_share(**(good | wrong))
 
 
+@pytest.mark.parametrize("wrong", [0, -2, float("inf")])
+def test_a_cap_that_is_none_is_named(wrong):
+    with pytest.raises(ValueError, match=f"inflight_cap: must be positive and finite, found {wrong:g}"):
+        ware.loss_based_share(10, 40, 1, 1, inflight_cap=wrong)
+
+
 def test_scenarios():
     flows = [{"cca": "bbr1", "count": 4}, {"cca": "cubic"}]
     assert ware.scenario_share(validate(scenario_dict(flows=flows), "s")) == pytest.approx(0.958, abs=0.001)
     with pytest.raises(UserError, match="found cubic"):
         ware.scenario_share(validate(scenario_dict(), "s"))
+    deep = validate(scenario_dict(flows=flows, network__buffer={"bdp": 1000}), "s")
+    assert ware.share_of(deep.network, 4) == 0
+    with pytest.raises(UserError, match="test: the Ware model does not describe network.buffer: "):
+        ware.scenario_share(deep)
     with pytest.raises(UserError, match="drop-tail"):
         ware.scenario_share(validate(scenario_dict(flows=flows, network__qdisc={"kind": "codel"}), "s"))
 

@@ -77,10 +77,16 @@ def test_scenario_that_cannot_be_played(changes, words, tmp_path):
 
 
 def test_command_line_tells_what_cannot_be_played(scenario_file, tmp_path):
-    """One line, exit status 2, and no folder is left behind."""
+    """One line, exit status 2, and no folder is left behind; before it, what bbrlab run notes, but of the window, which no play has."""
+    flows = [{"cca": "bbr3"}, {"cca": "cubic", "stop_s": 1}]
+    content = scenario_dict(hosts__ecn="on", flows=flows) | {"sweep": {"network.qdisc.kind": ["fifo", "fq_codel"]}}
+    scenario_file.write_text(yaml.safe_dump(content))
     argv = [*PLAY, str(scenario_file), "--out", str(tmp_path / "out"), "--set", "network.rate_mbit=500"]
     done = subprocess.run(argv, input="", capture_output=True, text=True, cwd=paths.ROOT, timeout=60)
     assert done.returncode == 2
+    assert re.fullmatch(
+        "note: hosts.ecn on would have no effect: the queue marks no packets: it is fifo .*\n", done.stdout
+    )
     assert "network.rate_mbit 500" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
