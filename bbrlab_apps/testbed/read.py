@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab_apps.testbed import flent, iperf3, ss
 from bbrlab_apps.testbed.recording import Ends, Flow, NotReadError, Recording
+from bbrlab_apps.traffic.records import PCAP, SECTION_MAGIC
 
 FILES_MAX = 32
 BYTES_MAX = 64_000_000  # of a file, unpacked
@@ -22,6 +24,13 @@ FLOWS_MAX = 1000  # of all files, as of a scenario
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # what such a text begins with, as PowerShell's > writes it
 READERS: tuple[Any, ...] = (flent, ss, iperf3)
 SAME = "is of the same test as {}, which is used: leave one of them out"
+CAPTURES = (SECTION_MAGIC, *(magic.to_bytes(4, order) for magic in PCAP for order in ("little", "big")))
+CAPTURED = "is a capture of packets, which has no window and no algorithm; record with iperf3 -J or ss -tin (bbrlab traffic makes short flows of a capture)"
+OTHERS = {
+    r"Interval\s+Transfer\s+B": "is iperf3's text, which has no RTT; record with iperf3 -J -i 0.1",
+    r'"qlog_(version|format)"|urn:ietf:params:qlog': "is qlog, which is QUIC's; TCP's flows only are compared",
+    r"^qdisc \w+ \w*: ": "is what tc says of a queue, not of flows; give flows, and what you know of the queue with --set (network.buffer, network.qdisc)",
+}  # {what is in the first lines of a file that is not taken: why, and what to do}
 KINDS = "iperf3's JSON (iperf3 -J -i 0.1, or --json-stream), what ss -tin printed again and again, or flent's .flent.gz"
 
 
@@ -32,20 +41,16 @@ def read_files(paths: Sequence[Path]) -> tuple[list[Recording], list[str]]:
         raise UserError(f"{len(paths)} files: at most {FILES_MAX} are taken together")
     recordings: list[Recording] = []
     problems: list[str] = []
-    tests: dict[str, Path] = {}
     for i, path in enumerate(paths):
         try:
             if path in paths[:i]:
                 raise NotReadError("is given twice, and read once")
-            for one in _read(path):
-                if one.identity and one.identity in tests:
-                    raise NotReadError(SAME.format(tests[one.identity]))
-                tests[one.identity] = path
-                recordings.append(one)
+            recordings += _read(path)
         except NotReadError as error:
             problems.append(f"{path}: {error}")
-    recordings, twice = _each_once(recordings)
-    problems += twice
+    for each_once in (_tests_once, _connections_once):
+        recordings, twice = each_once(recordings)
+        problems += twice
     if not recordings:
         raise UserError("nothing could be read:\n  " + "\n  ".join(problems))
     if (count := sum(len(one.flows) for one in recordings)) > FLOWS_MAX:
@@ -53,24 +58,59 @@ def read_files(paths: Sequence[Path]) -> tuple[list[Recording], list[str]]:
     return recordings, problems
 
 
-def _each_once(recordings: Sequence[Recording]) -> tuple[list[Recording], list[str]]:
+def _tests_once(recordings: Sequence[Recording]) -> tuple[list[Recording], list[str]]:
+    """Recordings without those of which another one is the other end's and says more or as much, and of each that is left out why.
+
+    Where their connections can be told by their ends, which a translated address does not allow, both stay: of a test in both
+    directions each end says more of what it sends. Both have one clock.
+    """
+    kept: list[Recording] = []
+    problems: list[str] = []
+    for one in recordings:
+        at, other = next(((i, o) for i, o in enumerate(kept) if one.identity and o.identity == one.identity), (0, None))
+        if other is None:
+            kept.append(one)
+        elif _ends_of(one) & _ends_of(other):
+            kept.append(replace(one, epoch_s=other.epoch_s))
+        else:
+            kept[at] = max(other, one, key=lambda recording: sum(map(_says, recording.flows)))
+            problems.append(f"{(one if kept[at] is other else other).file}: {SAME.format(kept[at].file)}")
+    return kept, problems
+
+
+def _ends_of(recording: Recording) -> set[Ends]:
+    return {flow.ends for flow in recording.flows if flow.ends}
+
+
+def _says(flow: Flow) -> int:
+    """How much a file says of a flow: the sender's has RTTs and windows, and that of ss the kernel's own minimum of the RTT."""
+    return int(flow.samples.notna().any().sum())
+
+
+def _connections_once(recordings: Sequence[Recording]) -> tuple[list[Recording], list[str]]:
     """Recordings without the connections that another file has, too, and of each that has no others why it is left out.
 
-    Of two flows that are one connection's, one with RTTs stays, else that of the file that was given first.
+    Of two flows that are one connection's, that of which its file says more stays, else that of the file that was given first. It
+    goes the way that iperf3 says, which knows who is its client.
     """
     used: dict[Ends, tuple[Flow, Recording]] = {}
     for one in recordings:
         for flow in one.flows:
-            if flow.ends not in used or (flow.has_rtts and not used[flow.ends][0].has_rtts):
+            if flow.ends not in used or _says(flow) > _says(used[flow.ends][0]):
                 used[flow.ends] = flow, one
+    backwards = {flow.ends for one in recordings for flow in one.flows if flow.reverse and flow.ends}
     kept: list[Recording] = []
     problems: list[str] = []
     for one in recordings:
         twice = [flow for flow in one.flows if flow.ends and _is_beside(used[flow.ends][1], one)]
         where = ", ".join(dict.fromkeys(str(used[flow.ends][1].file) for flow in twice))
-        left = [flow for flow in one.flows if all(flow is not other for other in twice)]
+        left = [
+            replace(flow, reverse=flow.reverse or flow.ends in backwards)
+            for flow in one.flows
+            if all(flow is not other for other in twice)
+        ]
         if not twice:
-            kept.append(one)
+            kept.append(replace(one, flows=left))
         elif left:
             words = f"{number_of(len(twice), 'flow')} of a connection that {where} has, too"
             kept.append(replace(one, flows=left, not_read=[*one.not_read, words]))
@@ -94,8 +134,9 @@ def _read(path: Path) -> list[Recording]:
         if reader.recognises(text):
             recordings: list[Recording] = reader.read(path, text)
             return recordings
-    if "Interval" in text and "Bitrate" in text:
-        raise NotReadError("is iperf3's text, which has no RTT; record with iperf3 -J -i 0.1")
+    for pattern, words in OTHERS.items():
+        if re.search(pattern, text[:4096], re.MULTILINE):
+            raise NotReadError(words)
     raise NotReadError(f"is none of {KINDS}; for a table of numbers: docs/howto/beside.md#a-table-of-numbers")
 
 
@@ -113,6 +154,8 @@ def _text(path: Path) -> str:
         raise NotReadError(str(files.explain(error, path)).removeprefix(f"{path}: ")) from None
     if len(content) > BYTES_MAX:
         raise NotReadError(f"has more than {BYTES_MAX // 1_000_000} MB; give a part of it")
+    if content.startswith(CAPTURES):
+        raise NotReadError(CAPTURED)
     try:
         return content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
     except UnicodeDecodeError:

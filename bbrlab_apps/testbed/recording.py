@@ -48,11 +48,6 @@ class Flow:
     ends: Ends = frozenset()  # what tells its connection from all others; empty if the file does not say
 
     @property
-    def has_rtts(self) -> bool:
-        """Whether its file says any."""
-        return bool(self.samples[["rtt_ms", "min_rtt_ms"]].notna().any(axis=None))
-
-    @property
     def start_s(self) -> float:
         """When its first interval began, on the recording's clock."""
         first = self.samples.iloc[0]

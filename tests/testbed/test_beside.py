@@ -290,7 +290,9 @@ def test_a_connection_that_two_files_have_counts_once(here, host):
     two = put("ss.txt", made.ss([("cubic", flow)]))
     for first, second in ((one, two), (two, one)):
         read, problems = read_files([first, second])
-        assert problems == [f"{second}: is of the same test as {first}, which is used: leave one of them out"]
+        assert problems == [f"{one}: is of the same test as {two}, which is used: leave one of them out"], (
+            "ss says more"
+        )
         estimate = estimate_from(read)
         assert estimate.rate_mbit == 50 and len(estimate.groups) == 1
     other = put("other.json", made.iperf3([flow], "cubic", connected=[connected(port=40001)]))
@@ -305,9 +307,10 @@ def test_a_file_that_is_given_twice_counts_once(here):
 
 def test_other_connections_of_a_file_stay(here):
     flow = made.flow("cubic", rate_mbit=23.9)
-    one = put("one.json", made.iperf3([flow], "cubic", connected=[connected()]))
-    read, problems = read_files([one, put("ss.txt", made.ss([("cubic", flow), ("cubic", flow)]))])
-    assert not problems and read[1].not_read == ["1 flow of a connection that one.json has, too"]
+    ends = [connected(), {**connected(port=40009), "socket": 7}]
+    one = put("one.json", made.iperf3([flow, flow], "cubic", connected=ends))
+    read, problems = read_files([one, put("ss.txt", made.ss([("cubic", flow)]))])
+    assert not problems and read[0].not_read == ["1 flow of a connection that ss.txt has, too"]
     estimate = estimate_from(read)
     assert estimate.rate_mbit == 50 and sum(len(g.flows) for g in estimate.groups) == 2
 
@@ -331,6 +334,73 @@ def test_the_file_with_rtts_is_used(here):
         look(receivers)
     read, problems = read_files([receivers, put("ss.txt", made.ss([("cubic", flow)]))])
     assert [one.file.name for one in read] == ["ss.txt"] and problems[0].startswith("server.json: is of the same test")
+
+
+def of_both_ends(nat: bool = False) -> list[Path]:
+    """What client and server of iperf3 --bidir write: each says of what it sends all, of what it receives the bytes only."""
+    upload, download = made.flow("cubic", rate_mbit=47.8), made.flow("bbr1", rate_mbit=30)
+    paths = []
+    for client in (True, False):
+        ends = [connected(port=port) for port in (40000, 40001)]
+        if not client:  # by another clock, that of the server
+            keys = {"local": "remote", "remote": "local"}
+            ends = [{k.replace(k.split("_")[0], keys.get(k.split("_")[0], k)): v for k, v in e.items()} for e in ends]
+            for end in ends:
+                end["remote_host"] = "10.9.9.9" if nat else end["remote_host"]
+        for end, socket in zip(ends, (5, 7), strict=True):
+            end["socket"] = socket
+        stamp = {"timesecs": made.EPOCH_S + (0 if client else 5000)}
+        more = {
+            "connected": ends,
+            "timestamp": stamp,
+            "cookie": "one",
+            **({} if client else {"accepted_connection": {}}),
+        }
+        test = made.iperf3([upload, download], "", **more)
+        for interval in test["intervals"]:
+            for stream, sends in zip(interval["streams"], (client, not client), strict=True):
+                stream["sender"] = sends
+                if not sends:
+                    del stream["rtt"], stream["snd_cwnd"], stream["retransmits"]
+        paths.append(put("client.json" if client else "server.json", test))
+    return paths
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_each_end_of_a_test_says_what_it_sends(here, turned):
+    """Whatever order they are given in; of a download alone, what the server wrote is used, which has the RTTs."""
+    files = of_both_ends()[:: -1 if turned else 1]
+    estimate = estimate_from(read_files(files)[0])
+    found = {(g.recording.file.name, g.reverse, g.cca, g.start_s) for g in estimate.groups}
+    assert found == {("client.json", False, "cubic", 0), ("server.json", True, "bbr1", 0)} and estimate.rate_mbit == 50
+
+
+def test_ends_behind_a_translated_address_are_one_test(here):
+    read, problems = read_files(of_both_ends(nat=True))
+    assert [one.file.name for one in read] == ["client.json"] and problems[0].startswith("server.json: is of the same")
+
+
+def test_a_download_is_read_of_who_sent_it(here):
+    client, server = of_both_ends(nat=True)
+    for path in (client, server):
+        test = json.loads(path.read_text())
+        for interval in test["intervals"]:
+            del interval["streams"][0]
+        put(path.name, test)
+    read, problems = read_files([client, server])
+    assert [one.file.name for one in read] == ["server.json"] and problems[0].startswith("client.json: is of the same")
+    assert estimate_from(read).groups[0].cca == "bbr1"
+
+
+def test_a_connection_goes_the_way_that_iperf3_says(here):
+    """ss of the server has the RTTs of what it sends, and not that its client is the other host."""
+    client, server = of_both_ends()
+    server.unlink()
+    printed = made.ss([("bbr", made.flow("bbr1", rate_mbit=30))]).replace("10.0.0.1:40000      10.0.1.1:5201", "10.0.1.1:5201      10.0.0.1:40001")  # fmt: skip
+    read, _ = read_files([client, put("ss.txt", printed)])
+    estimate = estimate_from(read)
+    assert [(g.recording.file.name, g.reverse) for g in estimate.groups] == [("client.json", False), ("ss.txt", True)]
+    assert estimate.rate_mbit == 50
 
 
 def test_files_that_may_be_of_one_test_are_told(here):
@@ -494,6 +564,9 @@ TOTALS_ONLY = {"start": {}, "intervals": [], "end": {"streams": [{"sender": {}}]
 BAD = {
     "empty.json": ("", "is empty"),
     "text.txt": ("[ ID] Interval           Transfer     Bitrate\n", "iperf3's text"),
+    "qlog.sqlog": ('\x1e{"file_schema": "urn:ietf:params:qlog:file:sequential"}\n', "is qlog, which is QUIC's"),
+    "tc.txt": ("qdisc tbf 8001: dev eth0 root refcnt 2 rate 50Mbit burst 5Kb lat 50ms\n Sent 9 bytes\n", "not of flows; give flows"),
+    "x.pcap": ("\x0a\x0d\x0d\x0a\x1c\0\0\0", "is a capture of packets"),
     "totals.json": (json.dumps(TOTALS_ONLY), "totals only"),
     "omitted.json": (json.dumps({"start": {}, "intervals": [{"streams": [{"omitted": True, "socket": 5, "end": 1, "seconds": 1, "bytes": 9}]}]}), "omitted ones only"),
     "udp.json": (json.dumps({"start": {"test_start": {"protocol": "UDP"}}, "intervals": []}), "is a test of UDP"),
