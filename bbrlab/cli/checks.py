@@ -106,7 +106,7 @@ def _claims_in(files: list[Path]) -> list[dict[str, Any]]:
 
 SENTENCES = {
     "claims": "{statements}, {claims}",
-    "scenario": "{id}, {points} x {trials}, {duration_s:g} s each",
+    "scenario": "{id}, {points} x {trials}, {duration_s:g} s each; about {core_s} on one core",
     "rubric": "rubric {name}, {claims}, {questions}",
     "kernels": "{kernels}, {default} by default",
     "config": "configuration of the workflow, scales {scales}",
@@ -115,10 +115,14 @@ SENTENCES = {
 
 
 class _Counted(dict[str, Any]):
-    """What is in a file, its counts with their nouns: ``points`` is "1 point"."""
+    """What is in a file, its counts with their nouns and times in words: ``points`` is "1 point"."""
 
     def __getitem__(self, key: str) -> Any:
         value = super().__getitem__(key)
+        if key == "core_s":
+            from bbrlab.campaign.progress import span
+
+            return span(value)
         return number_of(value, key.removesuffix("s")) if isinstance(value, int) else value
 
 
@@ -130,6 +134,7 @@ def _checked(path: Path) -> dict[str, Any]:
         from bbrlab.experiment.plan import check_room
         from bbrlab.results.config import load_config
         from bbrlab.results.figures import check_names
+        from bbrlab.results.run_estimate import estimate_s
         from bbrlab.run.compatibility import check_parameter_names
         from bbrlab.scenario.load import at_scale, load_points, points_of
         from bbrlab.scenario.notes import notes_of
@@ -147,7 +152,8 @@ def _checked(path: Path) -> dict[str, Any]:
                 points_of(scaled, f"{path} (at scale {scale})")
         id = loaded.name if loaded.paper == "none" else f"{loaded.paper}/{loaded.name}"
         return result | {"id": id, "paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
-                        "duration_s": loaded.duration_s, "notes": [*notes_of(points), *_about_parameters(points)]}  # fmt: skip
+                        "duration_s": loaded.duration_s, "core_s": loaded.trials * sum(map(estimate_s, points)),
+                        "notes": [*notes_of(points), *_about_parameters(points)]}  # fmt: skip
     if kind == "rubric":
         from bbrlab.kernel.specs import find_spec
         from bbrlab_apps.grading.load import load_rubric, notes_on
@@ -250,7 +256,11 @@ def forecast(figures: Figures = None, scale: ScaleName = None, as_json: AsJson =
 
     if file := next((Path(name) for name in figures or () if name.endswith((".yaml", ".yml"))), None):
         figure_id = next((id for id, path in scenario_files().items() if path == file.absolute()), None)
-        meant = f"did you mean {figure_id}?" if figure_id else f"bbrlab check {file} says how many points it has"
+        meant = (
+            f"did you mean {figure_id}?"
+            if figure_id
+            else f"bbrlab check {file} says how many points it has, and how long they take"
+        )
         raise UserError(
             f"{file}: forecast takes PAPER/FIGURE, which is scenarios/PAPER/FIGURE.yaml, and no file; {meant}"
         )

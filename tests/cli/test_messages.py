@@ -149,7 +149,7 @@ def test_a_forecast_is_of_figures():
         ("config/kernels.yaml", "11 kernels, lab-6.12 by default"),
         ("config/config.yaml", "configuration of the workflow, scales smoke, quick, full"),
         ("config/container.yaml", "the container's image, on "),
-        ("scenarios/tang/fig2.yaml", "tang/fig2, 2 points x 3 trials, 100 s each"),
+        ("scenarios/tang/fig2.yaml", "tang/fig2, 2 points x 3 trials, 100 s each; about "),
         ("data/tang/claims.yaml", "20 statements, "),
     ],
 )
