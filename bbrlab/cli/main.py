@@ -69,9 +69,10 @@ def _run() -> int:
         return EXIT_FAILED
     except Exception as error:  # click's own usage errors, or a fault of ours
         if hasattr(error, "format_message"):
-            context = getattr(error, "ctx", None)
+            context, message = getattr(error, "ctx", None), error.format_message()
             hint = f" (see '{context.command_path} --help')" if context else ""
-            typer.echo(f"bbrlab: {error.format_message()}{hint}", err=True)
+            is_help = context is not None and message == context.get_help()  # a group of commands was given none
+            typer.echo(message if is_help else f"bbrlab: {message}{hint}", err=True)
             return EXIT_FAILED
         traceback.print_exc()
         return EXIT_BUG

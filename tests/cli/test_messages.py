@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import overrides_of, words_of
+from bbrlab.cli import main
+from bbrlab.cli.app import EXIT_FAILED, overrides_of, words_of
 from bbrlab.cli.commands import app
 from bbrlab.cli.run import _by_group, all_points_with
 from bbrlab.run.output import prepare_out
@@ -170,6 +172,21 @@ def test_each_kind_of_file_is_checked_as_what_it_is(path, said):
 def test_an_empty_word_is_a_variable_that_is_not_set(argv, after):
     said = "what follows is empty; give a value (is a variable of the shell not set?)"
     assert bbrlab(*argv) == f"{after}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("argv", "begin", "end"),
+    [
+        ((), "Usage: bbrlab [OPTIONS] COMMAND", "checksums (docs/howto/artifact.md)."),
+        (("model",), "Usage: bbrlab model [OPTIONS] COMMAND", "Compute a kept table of the burst model again."),
+        (("model", "nope"), "bbrlab: No such command 'nope'.", "(see 'bbrlab model --help')"),
+    ],
+)
+def test_a_group_of_commands_alone_shows_its_help(monkeypatch, capsys, argv, begin, end):
+    monkeypatch.setattr(sys, "argv", ["bbrlab", *argv])
+    assert main._run() == EXIT_FAILED
+    said = capsys.readouterr().err.strip()
+    assert said.startswith(begin) and said.endswith(end)
 
 
 def test_words_with_commas():
