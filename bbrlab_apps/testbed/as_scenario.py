@@ -27,7 +27,7 @@ def content_of(estimate: Estimate, name: str) -> dict[str, Any]:
     """The keys of a scenario file."""
     network: dict[str, Any] = {
         "rate_mbit": estimate.rate_mbit,
-        "rtt_ms": _rtt(estimate.rtt_ms),
+        "rtt_ms": estimate.rtt_ms,
         "buffer": {"bdp": estimate.buffer_bdp},
     }
     if estimate.loss:
@@ -44,7 +44,7 @@ def content_of(estimate: Estimate, name: str) -> dict[str, Any]:
         if group.lab_stop_s is not None:
             flow["stop_s"] = group.lab_stop_s
         if estimate.own_rtts:
-            flow["rtt_ms"] = _rtt(group.rtt_ms)
+            flow["rtt_ms"] = float(f"{group.rtt_ms:.3g}")
         if group.reverse:
             flow["direction"] = "reverse"
         flows.append(flow)
@@ -57,10 +57,6 @@ def content_of(estimate: Estimate, name: str) -> dict[str, Any]:
         "duration_s": estimate.duration_s,
         "window_s": list(estimate.window_s),
     }
-
-
-def _rtt(rtt_ms: float) -> float:
-    return float(f"{rtt_ms:.3g}")
 
 
 def text_of(estimate: Estimate, name: str) -> str:

@@ -46,10 +46,10 @@ def beside(
     if not run:
         _check_no_run({"--seeds": seeds, "--cores": cores, "--kernel": kernel})
     overrides = settings_of(set_)
-    ccas = _algorithms(overrides)
+    ccas, rtt_ms = _algorithms(overrides), _rtt_ms(overrides)
     read, problems = read_files(recordings)
     _show_read(read, problems)
-    estimate = estimate_from(read, ccas)
+    estimate = estimate_from(read, ccas, rtt_ms)
     _show_estimate(estimate)
     folder = out or Path(name_of(recordings[0]))
     if folder.name in ("", ".."):
@@ -117,9 +117,18 @@ def _algorithms(overrides: dict[str, Any]) -> dict[str, str]:
     return chosen
 
 
+def _rtt_ms(overrides: dict[str, Any]) -> float | None:
+    """What ``--set network.rtt_ms=`` says, which also tells how much of the files' RTTs is a queue; None if it says no number."""
+    from bbrlab_apps.testbed.recording import RTT_MS_MAX, is_there, number
+
+    rtt_ms = number(overrides.get("network.rtt_ms"), RTT_MS_MAX, 1e-3)
+    return rtt_ms if is_there(rtt_ms) else None
+
+
 def _check_used(overrides: dict[str, Any], estimate: Estimate) -> None:
-    """That what ``--set`` says is in the scenario that is written: the algorithms are, the rest is of runs."""
-    written = {f"flows.{i}.cca": group.cca for i, group in enumerate(estimate.groups)}
+    """That what ``--set`` says is in the scenario that is written: algorithms and RTT are, the rest is of runs."""
+    written: dict[str, Any] = {f"flows.{i}.cca": group.cca for i, group in enumerate(estimate.groups)}
+    written["network.rtt_ms"] = estimate.rtt_ms
     if unused := [path for path, value in overrides.items() if written.get(path) != value]:
         raise UserError(
             f"--set {unused[0]}: has no effect with --no-run; edit the scenario that is written, or give it to bbrlab sweep"

@@ -97,11 +97,14 @@ class Estimate:
     assumed: list[str] = field(default_factory=list)  # what no file says
 
 
-def estimate_from(recordings: Sequence[Recording], ccas: Mapping[str, str] | None = None) -> Estimate:
+def estimate_from(
+    recordings: Sequence[Recording], ccas: Mapping[str, str] | None = None, rtt_ms: float | None = None
+) -> Estimate:
     """What recordings look like. UserError if no file has an RTT, or a flow has an algorithm that the lab lacks.
 
     Args:
         ccas: algorithms of groups in place of what they look like, by the groups' names (``flows.1``).
+        rtt_ms: the network's RTT in place of the smallest; the buffer is by how much RTTs rose above it.
     """
     estimate = Estimate([], math.nan, False, math.nan, math.nan, 0.0, IP_VERSION, math.nan, (math.nan, math.nan))
     _check_one_test(recordings)
@@ -121,7 +124,7 @@ def estimate_from(recordings: Sequence[Recording], ccas: Mapping[str, str] | Non
         without = ", with what iperf3 omits (-O)" if omitted else ""
         raise UserError(f"the files are of {end_s:.3g} s{without}: at least 2 s are needed to say anything")
     estimate.contradictions.extend(named_in_vain)
-    estimate = _rtt(estimate, recordings)
+    estimate = _rtt(estimate, recordings, rtt_ms)
     estimate = _on_the_labs_clock(estimate)
     estimate = _ip_version(estimate)
     estimate, is_full = _rate(estimate, recordings)
@@ -241,15 +244,24 @@ def _other_rtt(one: Flow, two: Flow) -> bool:
     return abs(a - b) > max(0.10 * min(a, b), 1.0) if kernels else abs(a - b) > max(0.25 * min(a, b), 2.0)
 
 
-def _rtt(estimate: Estimate, recordings: Sequence[Recording]) -> Estimate:
+def _rtt(estimate: Estimate, recordings: Sequence[Recording], known_ms: float | None) -> Estimate:
     pings = [ping for one in recordings for ping in one.ping_ms]
     with_rtts = [g for g in estimate.groups if is_there(g.rtt_ms)]
     measured = [g.rtt_ms for g in with_rtts]
-    if not measured and not pings:
-        raise UserError("no file has an RTT: record at the sender, with iperf3 -J or ss -tin")
-    smallest = min([*measured, *pings])
+    if known_ms is None and not measured and not pings:
+        raise UserError(
+            "no file has an RTT: record at the sender, with iperf3 -J or ss -tin, or say what you know, as in --set network.rtt_ms=40"
+        )
+    smallest = float(f"{min([*measured, *pings], default=math.inf):.3g}")
     kernels = any(has_kernels_minimum(f) for g in estimate.groups for f in g.flows)
-    if pings and smallest == min(pings):
+    if known_ms is not None:
+        how = "set by you"
+        if known_ms > smallest:
+            estimate.contradictions.append(
+                f"you say an RTT of {known_ms:g} ms, and the files have one of {smallest:g} ms"
+            )
+        smallest = known_ms
+    elif pings and smallest == min(pings):
         how = f"the smallest of {number_of(len(pings), 'ping')}"
     elif kernels:
         how = "the smallest RTT that the kernel met"
@@ -258,7 +270,7 @@ def _rtt(estimate: Estimate, recordings: Sequence[Recording]) -> Estimate:
     own = any(_other_rtt(with_rtts[0].flows[0], g.flows[0]) for g in with_rtts[1:])
     groups = [_with_some_rtt(g, smallest, estimate) if own and not is_there(g.rtt_ms) else g for g in estimate.groups]
     apart = f"; the groups have {', '.join(f'{g.rtt_ms:.3g}' for g in groups)} ms" if own else ""
-    estimate.findings.insert(0, Finding("RTT", f"{smallest:.3g} ms", how + apart))
+    estimate.findings.insert(0, Finding("RTT", f"{smallest:g} ms", how + apart))
     for one in recordings:
         for said_ms, words in stated_in(one).rtts_ms:
             rtts_ms = [g.rtt_ms for g in estimate.groups if g.recording is one and is_there(g.rtt_ms)] or [smallest]

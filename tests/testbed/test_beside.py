@@ -735,7 +735,27 @@ def test_a_folder_without_a_name(here, out):
     assert isinstance(done.exception, UserError) and f"--out {out}: give a folder" in str(done.exception)
 
 
-@pytest.mark.parametrize("path", ["network.rtt_ms=20", "flows.1.cca=cubic", "flows.0.cca=[bbr1, bbr3]"])
+def test_an_rtt_that_is_known_tells_the_queue(here):
+    """Of a queue that was never empty the smallest RTT is too long, and the buffer too shallow."""
+    path = put("x.json", made.iperf3([made.flow("cubic", rtt_ms=40, queue_ms=60)], "cubic"))
+    done = beside(path, "--no-run", "--set", "network.rtt_ms=20.55")
+    assert done.exit_code == 0 and "set by you" in done.output and "contradiction" not in done.output, done.output
+    network = load_scenario(Path("x.yaml")).network
+    assert network.rtt_ms == 20.55 and network.buffer.bdp == pytest.approx((100 - 20.55) / 20.55, rel=0.02)
+    assert "you say an RTT of 50 ms, and the files have one of 4" in look(path, rtt_ms=50).contradictions[0]
+
+
+def test_files_without_rtts_are_read_with_one_that_is_known(here):
+    path = put("x.json", made.iperf3([made.flow("cubic").assign(rtt_ms=0)], "cubic"))
+    refused = beside(path, "--no-run")
+    assert "no file has an RTT" in str(refused.exception) and "--set network.rtt_ms=40" in str(refused.exception)
+    assert beside(path, "--no-run", "--set", "network.rtt_ms=40").exit_code == 0
+    assert load_scenario(Path("x.yaml")).network.rtt_ms == 40
+
+
+@pytest.mark.parametrize(
+    "path", ["network.rtt_ms=[10, 20]", "network.rate_mbit=20", "flows.1.cca=cubic", "flows.0.cca=[bbr1, bbr3]"]
+)
 def test_what_a_run_would_have_is_refused_without_one(here, path):
     done = beside(put("x.json", made.iperf3([FLOW], "bbr3")), "--no-run", "--set", path)
     assert isinstance(done.exception, UserError) and "has no effect with --no-run" in str(done.exception)
