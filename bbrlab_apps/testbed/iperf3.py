@@ -171,6 +171,7 @@ def _flows(rows: Rows, senders: dict[int, bool], mss: float, start: dict[str, An
     sockets = [_dict(one) for one in connected] if isinstance(connected, list) else []
     peer = sockets[0].get("remote_host") if sockets else None
     ends = {str(one.get("socket")): _ends(one) for one in sockets}
+    hosts = {str(one.get("socket")): (one.get("local_host"), one.get("remote_host")) for one in sockets}
     by_server = "accepted_connection" in start
     return [
         Flow(
@@ -182,6 +183,7 @@ def _flows(rows: Rows, senders: dict[int, bool], mss: float, start: dict[str, An
             of_receiver=not senders[socket],
             ip_version=r.ip_version_of(peer),
             ends=ends.get(str(socket), frozenset()),
+            way=r.way_of(*hosts.get(str(socket), (None, None))[:: 1 if senders[socket] else -1]),
         )
         for socket, of in sorted(rows.items())
     ]

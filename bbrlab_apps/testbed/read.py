@@ -15,7 +15,7 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab_apps.testbed import flent, iperf3, ss
-from bbrlab_apps.testbed.recording import Ends, Flow, NotReadError, Recording
+from bbrlab_apps.testbed.recording import Ends, Flow, NotReadError, Recording, Way
 from bbrlab_apps.traffic.records import PCAP, SECTION_MAGIC
 
 FILES_MAX = 32
@@ -51,6 +51,7 @@ def read_files(paths: Sequence[Path]) -> tuple[list[Recording], list[str]]:
     for each_once in (_tests_once, _connections_once):
         recordings, twice = each_once(recordings)
         problems += twice
+    recordings = _one_direction(recordings)
     if not recordings:
         raise UserError("nothing could be read:\n  " + "\n  ".join(problems))
     if (count := sum(len(one.flows) for one in recordings)) > FLOWS_MAX:
@@ -90,33 +91,44 @@ def _says(flow: Flow) -> int:
 def _connections_once(recordings: Sequence[Recording]) -> tuple[list[Recording], list[str]]:
     """Recordings without the connections that another file has, too, and of each that has no others why it is left out.
 
-    Of two flows that are one connection's, that of which its file says more stays, else that of the file that was given first. It
-    goes the way that iperf3 says, which knows who is its client.
+    Of two flows that are one connection's, that of which its file says more stays, else that of the file that was given first.
     """
     used: dict[Ends, tuple[Flow, Recording]] = {}
     for one in recordings:
         for flow in one.flows:
             if flow.ends not in used or _says(flow) > _says(used[flow.ends][0]):
                 used[flow.ends] = flow, one
-    backwards = {flow.ends for one in recordings for flow in one.flows if flow.reverse and flow.ends}
     kept: list[Recording] = []
     problems: list[str] = []
     for one in recordings:
         twice = [flow for flow in one.flows if flow.ends and _is_beside(used[flow.ends][1], one)]
         where = ", ".join(dict.fromkeys(str(used[flow.ends][1].file) for flow in twice))
-        left = [
-            replace(flow, reverse=flow.reverse or flow.ends in backwards)
-            for flow in one.flows
-            if all(flow is not other for other in twice)
-        ]
+        left = [flow for flow in one.flows if all(flow is not other for other in twice)]
         if not twice:
-            kept.append(replace(one, flows=left))
+            kept.append(one)
         elif left:
             words = f"{number_of(len(twice), 'flow')} of a connection that {where} has, too"
             kept.append(replace(one, flows=left, not_read=[*one.not_read, words]))
         else:
             problems.append(f"{one.file}: {SAME.format(where)}")
     return kept, problems
+
+
+def _one_direction(recordings: Sequence[Recording]) -> list[Recording]:
+    """Recordings whose flows go forward or back as the first one does, by the hosts that data go between: a file's own view is of who
+    made it, such as a client at either end of the path."""
+    forward: set[Way] = set()
+    turned = []
+    for one in recordings:
+        flows = []
+        for flow in one.flows:
+            way, back = flow.way, flow.reverse
+            if way:
+                back = way[::-1] in forward or (way not in forward and back)
+                forward.add(way[::-1] if back else way)
+            flows.append(replace(flow, reverse=back))
+        turned.append(replace(one, flows=flows))
+    return turned
 
 
 def _is_beside(one: Recording, two: Recording) -> bool:

@@ -24,6 +24,7 @@ PACKETS_MAX = 1e9
 BYTES_MAX = 1e16
 EPOCH_MAX = 1e11
 COLUMNS = ("time_s", "seconds", "goodput_mbit", "rtt_ms", "min_rtt_ms", "cwnd_packets", "retransmits", "pacing_gain")
+Way = tuple[str, str]
 Ends = frozenset[str]  # the address and the port of both hosts of a connection
 
 
@@ -41,11 +42,14 @@ class Flow:
     samples: pd.DataFrame
     mss_bytes: float | None = None  # of a segment's payload; None if the file does not say
     cca: str = ""  # the algorithm that the file names; empty if it names none
-    reverse: bool = False  # whether data goes to the host that made the file
+    reverse: bool = (
+        False  # whether data goes to iperf3's or flent's client; of a file's own view, where no ``way`` tells more
+    )
     # Whether goodput is what a receiver read; else what a sender wrote or what was acknowledged
     of_receiver: bool = False
     ip_version: Literal[4, 6] = IP_VERSION  # by the address that it goes to; 4 where the file has none
     ends: Ends = frozenset()  # what tells its connection from all others; empty if the file does not say
+    way: Way | None = None  # the addresses that its data go from and to; None if the file does not say
 
     @property
     def start_s(self) -> float:
@@ -121,6 +125,15 @@ def ends_of(*ends: tuple[Any, Any]) -> Ends:
     except ValueError:
         return frozenset()
     return known if len(known) == 2 else frozenset()
+
+
+def way_of(sender: Any, receiver: Any) -> Way | None:
+    """The way of data from one host to another, each given by its address; None if one of them is none, or both are one."""
+    try:
+        way = str(_address(sender)), str(_address(receiver))
+    except ValueError:
+        return None
+    return way if way[0] != way[1] else None
 
 
 def _address(text: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

@@ -70,6 +70,7 @@ def read(file: Path, text: str) -> list[Recording]:
                     ccas.get(place, ""),
                     ip_version=r.ip_version_of(peer[0]),
                     ends=r.ends_of(here, peer),
+                    way=r.way_of(here[0], peer[0]),
                 )
             )
     if not flows:

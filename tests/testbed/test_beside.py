@@ -392,7 +392,26 @@ def test_a_download_is_read_of_who_sent_it(here):
     assert estimate_from(read).groups[0].cca == "bbr1"
 
 
-def test_a_connection_goes_the_way_that_iperf3_says(here):
+def at(host: str, reverse: bool, number: int) -> Path:
+    """What iperf3's client of one of two hosts writes, of an upload or (-R) of a download."""
+    flow = made.flow("cubic", rate_mbit=23.9)
+    other = {"10.0.0.1": "10.0.1.1", "10.0.1.1": "10.0.0.1"}[host]
+    ends = {"socket": 5, "local_host": host, "local_port": 40000 + number, "remote_host": other, "remote_port": 5201}
+    test = made.iperf3([flow], "cubic", connected=[ends], cookie=f"{number}")
+    for interval in test["intervals"]:
+        interval["streams"][0]["sender"] = not reverse
+    return put(f"{number}.json", test)
+
+
+@pytest.mark.parametrize(("host", "reverse", "back"), [("10.0.0.1", False, False), ("10.0.0.1", True, True), ("10.0.1.1", False, True), ("10.0.1.1", True, False)])  # fmt: skip
+def test_a_flows_direction_is_by_the_hosts_that_data_go_between(here, host, reverse, back):
+    """Not by who is the client: an upload of the one end and a download of the other share a direction."""
+    estimate = look(at("10.0.0.1", False, 1), at(host, reverse, 2))
+    assert [g.reverse for g in estimate.groups] == [False, back]
+    assert estimate.rate_mbit == pytest.approx(25 if back else 50)
+
+
+def test_a_connection_goes_the_way_of_its_data(here):
     """ss of the server has the RTTs of what it sends, and not that its client is the other host."""
     client, server = of_both_ends()
     server.unlink()
