@@ -74,7 +74,7 @@ def _tests_once(recordings: Sequence[Recording]) -> tuple[list[Recording], list[
         elif _ends_of(one) & _ends_of(other):
             kept.append(replace(one, epoch_s=other.epoch_s))
         else:
-            kept[at] = max(other, one, key=lambda recording: sum(map(_says, recording.flows)))
+            kept[at] = max(other, one, key=lambda recording: _says(recording.flows))
             problems.append(f"{(one if kept[at] is other else other).file}: {SAME.format(kept[at].file)}")
     return kept, problems
 
@@ -83,9 +83,11 @@ def _ends_of(recording: Recording) -> set[Ends]:
     return {flow.ends for flow in recording.flows if flow.ends}
 
 
-def _says(flow: Flow) -> int:
-    """How much a file says of a flow: the sender's has RTTs and windows, and that of ss the kernel's own minimum of the RTT."""
-    return int(flow.samples.notna().any().sum())
+def _says(flows: Sequence[Flow]) -> tuple[int, int]:
+    """How much a file says of flows: of how many it has RTTs, as a sender's does, and how many values; that of ss has the kernel's own
+    minimum of the RTT, too."""
+    with_rtts = sum(flow.samples["rtt_ms"].notna().any() for flow in flows)
+    return int(with_rtts), sum(int(flow.samples.notna().sum().sum()) for flow in flows)
 
 
 def _connections_once(recordings: Sequence[Recording]) -> tuple[list[Recording], list[str]]:
@@ -96,7 +98,7 @@ def _connections_once(recordings: Sequence[Recording]) -> tuple[list[Recording],
     used: dict[Ends, tuple[Flow, Recording]] = {}
     for one in recordings:
         for flow in one.flows:
-            if flow.ends not in used or _says(flow) > _says(used[flow.ends][0]):
+            if flow.ends not in used or _says([flow]) > _says([used[flow.ends][0]]):
                 used[flow.ends] = flow, one
     kept: list[Recording] = []
     problems: list[str] = []

@@ -295,6 +295,10 @@ def test_a_connection_that_two_files_have_counts_once(here, host):
         )
         estimate = estimate_from(read)
         assert estimate.rate_mbit == 50 and len(estimate.groups) == 1
+    rare = put("rare.txt", "\n".join(block for i, block in enumerate(two.read_text().split("---\n")) if i % 10 == 9))
+    assert [kept.file for kept in read_files([rare, one])[0]] == [one], (
+        "ss once a second says less than ten times a second"
+    )
     other = put("other.json", made.iperf3([flow], "cubic", connected=[connected(port=40001)]))
     assert look(other, two).rate_mbit == 100, "of another connection"
 
