@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +72,13 @@ def read(file: Path, text: str) -> list[Recording]:
 
 
 def _epoch_s(t0: Any) -> float | None:
-    """When flent's times are 0, in seconds since 1970; None if the file does not say."""
+    """When flent's times are 0, in seconds since 1970; None if the file does not say, or in no time zone, as old versions."""
     try:
         begin = datetime.fromisoformat(t0)
-        epoch_s = (begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp()
+        epoch_s = begin.timestamp()
     except (TypeError, ValueError, OverflowError):
         return None
-    return epoch_s if 0 < epoch_s <= r.EPOCH_MAX else None
+    return epoch_s if begin.tzinfo and 0 < epoch_s <= r.EPOCH_MAX else None
 
 
 def _rows(name: str, clock: np.ndarray[Any, Any], results: dict[str, Any]) -> list[dict[str, float]]:

@@ -450,7 +450,7 @@ def test_files_are_asked_for_by_flow_and_by_what_both_cover(here, start_s, secon
     assert sum(words in assumed for assumed in estimate.assumed) == asked, estimate.assumed
 
 
-@pytest.mark.parametrize(("t0", "start_s"), [("2023-11-14T22:13:20.000000Z", 10), ("2023-11-14T22:13:20", 10), (None, 0), ("soon", 0), (3, 0)])  # fmt: skip
+@pytest.mark.parametrize(("t0", "start_s"), [("2023-11-14T22:13:20.000000Z", 10), ("2023-11-14T22:13:20", 0), (None, 0), ("soon", 0), (3, 0)])  # fmt: skip
 def test_flents_clock_is_of_the_world(here, t0, start_s):
     of_flent = made.flent({"TCP upload": made.flow("cubic", rate_mbit=20)}, here / "x.flent.gz", t0=t0)
     late = put("ss.txt", made.ss([("cubic", made.flow("cubic", rate_mbit=27, start_s=10, seconds=30))]))
