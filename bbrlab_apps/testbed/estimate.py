@@ -384,8 +384,7 @@ def _rate(estimate: Estimate, recordings: Sequence[Recording]) -> tuple[Estimate
     lost = sum(float(f.samples["retransmits"].sum()) for _, f in flows)
     is_full = bool(queue_ms > max(FULL * estimate.rtt_ms, FULL_MS)) or lost > 0
     how += f", {rate:.4g} with the heads of frames"
-    targets_mbit = [one.asked_mbit for one in recordings if one.asked_mbit]
-    if targets_mbit:
+    if targets_mbit := [g.recording.asked_mbit for g in forward for _ in g.flows if g.recording.asked_mbit]:
         how += f"; iperf3 was told to send at most {sum(targets_mbit):.4g} Mbit/s"
     if not is_full:
         how += ": at least that, as no queue and no loss show that the link was full"

@@ -77,7 +77,7 @@ class Recording:
     identity: str = ""  # that of a test, which both its ends write; empty if there is none
     not_read: list[str] = field(default_factory=list)  # what is in the file and was left out, in words
     system: str = ""  # of the machine that made it, in words; empty if the file does not say
-    asked_mbit: float | None = None  # the rate that the sender was told to keep to; None if to none
+    asked_mbit: float | None = None  # the rate that the sender of each flow was told to keep to; None if to none
     omitted_s: float = 0.0  # what is not to be counted, from the clock's 0 on
 
     @property

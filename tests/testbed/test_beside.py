@@ -507,6 +507,13 @@ def test_a_link_that_was_not_full(here):
     assert estimate.rate_mbit == pytest.approx(20 * 1514 / 1448, rel=1e-3), "not rounded to what somebody may have set"
 
 
+def test_iperf3s_rate_is_of_each_stream(here):
+    flows = [made.flow("cubic", rate_mbit=9.9, queue_ms=0).assign(lost=0)] * 3
+    test = made.iperf3(flows, "cubic")
+    test["start"]["test_start"]["target_bitrate"] = 10_000_000
+    assert "iperf3 was told to send at most 30 Mbit/s" in finding(look(put("x.json", test)), "rate")
+
+
 def test_rtts_of_their_own_are_no_queue(here):
     files = []
     for rtt_ms in (20, 100):
