@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.claims.columns import PREDICTION_OF, speaks_of
-from bbrlab.claims.expected import WHOLE_RUN, expected_at, metrics_read
+from bbrlab.claims.expected import WHOLE_RUN, Expected, expected_at, metrics_read
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import BURST, FLUID, WARE, Claim
-from bbrlab.measure.metrics import GROUP, METRICS, RUN, label_of
+from bbrlab.measure.metrics import GROUP, METRICS, RUN, SUMMED, label_of
 from bbrlab.models import predictions, ware
 from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca
 from bbrlab.results.figures import Figure
@@ -31,11 +31,15 @@ from bbrlab_apps.site.gains import Gain, gains_of
 from bbrlab_apps.site.html import number
 
 MODELLED = "share_of_capacity"  # what all three models give, of the first flow group
+_RATES = ("goodput_mbit", "written_mbit")
 # Up to a comma: their short names.
 MODELS = {WARE: "Ware, steady state", FLUID: "fluid, as long as the runs", BURST: "burst"}
 _DIGITS = 6
 _OF_GAINS = {"0", WHOLE_RUN}  # whose numbers gains are of
 _LISTED = 3  # algorithms of a group that are named; of more it has a number
+_NEAR = 0.05  # how far the words of a number that is not whole may be from it, as a part of the way to the next
+_APART = 5e-3  # of an axis: nearer than this two places on it look like one
+_WIDE = 8.0  # largest over smallest value, from which on an axis is logarithmic
 # What a field of a scenario is called on an axis or in a legend, of flows with their name.
 LABELS = {
     "case": "case",
@@ -66,7 +70,7 @@ def shown_chart(findings: Findings, figure: str) -> Chart:
 def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], results: Path) -> Chart:
     """What a figure's chart is drawn from; plain lists and numbers, None where there is no value.
 
-    Its metrics: gains (gains.py) first, then those that claims read, of which most is published first, then the others by kind.
+    Its metrics: gains (gains.py) first, then in_reading_order(), then the others by kind.
 
     Args:
         table: tables.figure_table().
@@ -75,7 +79,7 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
 
     Returns:
         ``keys`` (what the points differ in, each with ``name``, ``label``, ``values`` and their ``words``), ``points`` (for each, its label and the
-        places of its values), ``groups``, ``metrics``, ``colours`` ({group: of each point's algorithm}), ``measured`` and ``expected`` ({metric: {group: a row for each point}}:
+        places of its values), ``groups``, ``metrics``, ``colours`` and ``flows`` ({group: of each point's algorithm}, its colour and what it is called), ``measured`` and ``expected`` ({metric: {group: a row for each point}}:
         mean, half of its 95 % interval, seeds; value, lowest, highest, claim), ``models`` ({model: share of each point}) and their ``model_labels``.
     """
     run = set(table["point"])
@@ -83,46 +87,69 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
     claims = list(claims)
     names = list(dict.fromkeys(name for p in points for name in p.values))
     keys = [_key(name, figure, points) for name in names]
+    cells_expected = expected_at(figure, points, claims)
     expected = {
         metric: {
             group: [cell and [*map(_short, cell[:3]), cell.claim] for cell in cells]
             for group, cells in of_groups.items()
         }
-        for metric, of_groups in expected_at(figure, points, claims).items()
+        for metric, of_groups in cells_expected.items()
     }
     measured = _measured(table, points)
     gains = [gain for gain in gains_of(figure, claims) if measured.get(gain.metric, {}).keys() & _OF_GAINS]
     for gain in gains:
         (group,) = measured[gain.metric].keys() & _OF_GAINS
         cells = [c and [_short(c[0]), *c[1:]] for c in gain.of(points, measured[gain.metric][group])]
-        goals = [gain.expected.get(p.label) for p in points]
+        of_gain = [gain.expected.get(p.label) for p in points]
         measured[gain.name] = {group: cells}
-        expected[gain.name] = {group: [g and [*map(_short, g[:3]), g[3]] for g in goals]}
+        expected[gain.name] = {group: [g and [*map(_short, g[:3]), g[3]] for g in of_gain]}
     models = _models(figure, points, results)
-    read_by_claims = [m for m in metrics_read(figure.id, claims) if m in measured]
-    read_by_claims.sort(
-        key=lambda m: -sum(cell is not None for cells in expected.get(m, {}).values() for cell in cells)
-    )
-    others = [m for m in METRICS if m in measured and m not in read_by_claims and _tells(measured[m])]
+    groups = _groups(table)
+    read = metrics_read(figure.id, claims)
+    goals = {m: [cell for cells in of_groups.values() for cell in cells] for m, of_groups in cells_expected.items()}
+    first = [m for m in in_reading_order(read, goals, compete=len(groups) > 1) if m in measured]
+    others = [m for m in METRICS if m in measured and m not in first and _tells(measured[m])]
+    several = [str(i) for i in range(len(groups)) if any(p.scenario.flows[i].count > 1 for p in points if i < len(p.scenario.flows))]  # fmt: skip
     return {
         "id": figure.id,
         "title": figure.scenario.figure,
         "keys": keys,
         "points": [{"label": p.label, "at": [_place(k, p) for k in keys]} for p in points],
-        "groups": _groups(table),
+        "groups": groups,
         "metrics": [
             *(_gain_metric(gain, figure) for gain in gains),
-            *(_metric(m, ASKED) for m in read_by_claims),
-            *(_metric(m, kind_of(m)) for m in others),
+            *(_metric(m, ASKED if m in read else kind_of(m), several) for m in (*first, *others)),
         ],
         "colours": _colours(table, points),
-        "measured": {
-            m: cells for m, cells in measured.items() if m in {*read_by_claims, *others, *(g.name for g in gains)}
-        },
+        "flows": _flows(table, points),
+        "measured": {m: cells for m, cells in measured.items() if m in {*first, *others, *(g.name for g in gains)}},
         "expected": expected,
         "models": models,
         "model_labels": {model: MODELS[model] for model in models},
     }
+
+
+def in_reading_order(
+    read: Sequence[str], goals: Mapping[str, Collection[Expected | None]], *, compete: bool
+) -> list[str]:
+    """The metrics that claims read, those first of which most values are published, else most bounds; the first is what a picture begins with.
+
+    Where flows compete and no goodput is published their share of the capacity comes first: goodput says little over several rates.
+
+    Args:
+        read: claims.expected.metrics_read().
+        goals: {metric: what is expected of it at each point}.
+        compete: whether there are several flow groups.
+    """
+
+    def told(metric: str) -> tuple[int, int]:
+        cells = [cell for cell in goals.get(metric, ()) if cell is not None]
+        return sum(cell.value is not None for cell in cells), len(cells)
+
+    ordered = sorted(read, key=told, reverse=True)
+    if compete and (not ordered or (ordered[0] in _RATES and not any(told(ordered[0])))):
+        return [MODELLED, *(metric for metric in ordered if metric != MODELLED)]
+    return ordered
 
 
 ASKED, GOODPUT = "what the claims read", "goodput and shares"
@@ -140,13 +167,18 @@ def kind_of(metric: str) -> str:
     return next((kind for kind, names in _KINDS.items() if re.match(names, metric)), "others")
 
 
-def _metric(name: str, kind: str) -> dict[str, Any]:
+def _metric(name: str, kind: str, several: Sequence[str]) -> dict[str, Any]:
+    """
+    Args:
+        several: the groups that have several flows.
+    """
     most = METRICS[name].most
     return {
         "name": name,
         "label": label_of(name),
         "kind": kind,
         "run": name in RUN,
+        "summed": several if name in SUMMED else [],
         "modelled": name == MODELLED,
         "most": most if np.isfinite(most) else None,
     }
@@ -185,8 +217,21 @@ def _key(name: str, figure: Figure, points: list[Point]) -> dict[str, Any]:
     if all(isinstance(v, int | float) for v in values):
         values.sort()
     label = label_of_trait(name, points)
-    words = [_in_bytes(v) if name.endswith(".bytes") and isinstance(v, int | float) else words_of_case(v, figure.id) if name == "case" or name.endswith(".cca") else _told(v) for v in values]  # fmt: skip
-    return {"name": name, "label": label, "values": values, "words": words, "named": [named(label, w) for w in words]}
+    words = [_in_bytes(v) if name.endswith(".bytes") and isinstance(v, int | float) else words_of_case(v, figure.id) if name == "case" or name.endswith(".cca") else told(v, values) for v in values]  # fmt: skip
+    return {"name": name, "label": label, "values": values, "words": words, "named": [named(label, w) for w in words], "crowded": are_crowded(values)}  # fmt: skip
+
+
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether an axis of these numbers, in their order, is logarithmic."""
+    return len(values) > 2 and values[0] > 0 and values[-1] / values[0] >= _WIDE
+
+
+def are_crowded(values: Sequence[Any]) -> bool:
+    """Whether these are numbers, in their order, some of which an axis of numbers cannot tell apart: their names stand at even distances."""
+    if len(values) < 3 or not all(isinstance(v, int | float) for v in values):
+        return False
+    at = np.log(values) if is_wide(values) else np.array(values, dtype=float)
+    return bool(np.diff(at).min() < _APART * (at[-1] - at[0]))
 
 
 def label_of_trait(name: str, points: Sequence[Point]) -> str:
@@ -270,6 +315,21 @@ def _colours(table: pd.DataFrame, points: list[Point]) -> dict[str, list[str | N
     return colours | {WHOLE_RUN: [next(iter(found)) if len(found) == 1 else None for found in of_run]}
 
 
+def _flows(table: pd.DataFrame, points: list[Point]) -> dict[str, list[str]]:
+    """{group: what its flows are called at each point}: by their algorithm there, and which group they are where others have it; empty where
+    each group is of one algorithm."""
+    at = table.drop_duplicates(["point", "group"])
+    if (at.groupby("group")["cca"].nunique() == 1).all():
+        return {}
+    shared = at.duplicated(["point", "cca"], keep=False)
+    names = [
+        label_of_cca(c) + (f" (group {g + 1})" if twice else "")
+        for c, g, twice in zip(at["cca"], at["group"], shared, strict=True)
+    ]
+    called = {(point, group): name for point, group, name in zip(at["point"], at["group"], names, strict=True)}
+    return {str(group): [called.get((p.label, group), "") for p in points] for group in sorted(set(at["group"]))}
+
+
 def _measured(table: pd.DataFrame, points: list[Point]) -> dict[str, dict[str, list[Any]]]:
     good = table[table["ok"].astype(bool)]
     places = {p.label: i for i, p in enumerate(points)}
@@ -332,7 +392,8 @@ def table_of(chart: Chart) -> tuple[list[str], list[list[str]]]:
             mean, half, seeds = cell
             goal = (chart["expected"].get(metric, {}).get(group) or [None] * (i + 1))[i]
             modelled = [chart["models"][m][i] if group == "0" else None for m in models]
-            rows.append([*at, names[group], number(mean), number(half, 2), str(seeds), _goal_words(goal), *map(number, modelled)])  # fmt: skip
+            who = chart["flows"][group][i] if group in chart["flows"] else names[group]
+            rows.append([*at, who, number(mean), number(half, 2), str(seeds), _goal_words(goal), *map(number, modelled)])  # fmt: skip
     return heads, rows
 
 
@@ -343,5 +404,14 @@ def _goal_words(goal: Sequence[Any] | None) -> str:
     return number(goal[0]) if goal[0] is not None else f"{number(goal[1])} to {number(goal[2])}"
 
 
-def _told(value: Any) -> str:
-    return number(value, 6) if isinstance(value, int | float) else str(value)
+def told(value: Any, among: Sequence[Any] = ()) -> str:
+    """A swept value in words: a number that is not whole with no more digits than tell it from the others.
+
+    Args:
+        among: all values of the sweep.
+    """
+    if not isinstance(value, int | float):
+        return str(value)
+    apart = [abs(value - other) for other in among if isinstance(other, int | float) and other != value]
+    error = 0 if value == int(value) else _NEAR * min([*apart, abs(value)])
+    return number(value, next(digits for digits in range(3, 18) if abs(float(f"{value:.{digits}g}") - value) <= error))

@@ -37,8 +37,10 @@ from bbrlab.show.plots.style import (
     multiples,
     plain,
     rows_with,
+    short_number,
 )
 from bbrlab_apps.site import charts
+from bbrlab_apps.site.case_words import words_of_case
 from bbrlab_apps.study.names import resolve
 from bbrlab_apps.study.sources import PointsSource
 
@@ -47,8 +49,7 @@ WINDOW = "window_s"
 PANELS_MAX = 12
 LINES_MAX = 12
 CELLS_TOLD = 150  # of a heat map, that have room for their numbers
-LEGEND_MARK = 5  # letters that a line and the space after its name take in a legend
-WIDE = 8.0  # largest over smallest value, from which on an axis is logarithmic
+LEGEND_MARK = 9  # letters that a line and the spaces around its name take in a legend
 ASIDE_PT = 5.0, 20.0  # between two lines on an axis of numbers, and all of them at most, in points of 1/72 inch
 EQUAL_NAME = "equal share"
 PUBLISHED = [
@@ -177,8 +178,12 @@ def choose(
     free += [FLOWS] if of_flows and not on_an_axis else []
     left = [c for c in free if c not in (x, hue) and not (of_flows and c != FLOWS and _are_one(table, c, FLOWS))]
     if x is None and kind != "cdf":
-        # The first swept field; algorithms, which have colours, only if there is no other, and cases, which come before all, if no field.
-        fields = sorted((c for c in left if c not in ("case", FLOWS)), key=lambda c: c.endswith(".cca"))
+        # The first swept field, of a published figure the numbers of which there are most, as on the site; algorithms, which have colours, only if there is no
+        # other, and cases, which come before all, if no field.
+        fields = [c for c in left if c not in ("case", FLOWS)]
+        if source.claims_file is not None:
+            fields.sort(key=lambda c: -_numbers_in(table[c]))
+        fields.sort(key=lambda c: c.endswith(".cca"))
         x = next((c for c in [*fields, *left] if c != hue), FLOWS)
         left = [c for c in left if c != x]
     if hue is None and left:
@@ -191,6 +196,11 @@ def choose(
     if kind == "heat" and hue in (None, FLOWS):
         raise UserError("--kind heat: needs two fields that are swept; use line or box")
     return Choice(y, x, hue, left, sampled)
+
+
+def _numbers_in(values: pd.Series) -> int:
+    """How many numbers a column has; 0 of one with words."""
+    return values.nunique() if all(is_number(v) for v in values) else 0
 
 
 def _are_one(table: pd.DataFrame, one: str, two: str) -> bool:
@@ -206,10 +216,13 @@ def order(values: pd.Series) -> list[Any]:
 
 
 def _default_metric(source: PointsSource, there: list[str]) -> str:
-    """What most claims on a published figure read; else, and of a study of one's own, the share."""
+    """What a published figure's chart on the site begins with (charts.in_reading_order()); else, and of a study of one's own, the share."""
     if not there:
         raise UserError("no run has a metric: every run failed its self-checks, or nothing was observed")
-    wanted = [*metrics_read(source.name, source.claims), "share_of_capacity", "completion_s", "utilisation"]
+    read = metrics_read(source.name, source.claims)
+    goals = {metric: source.expected(metric).values() for metric in read}
+    first = charts.in_reading_order(read, goals, compete=source.table["group"].nunique() > 1)
+    wanted = [*first, charts.MODELLED, "completion_s", "utilisation"]
     return next((m for m in wanted if m in there), there[0])
 
 
@@ -220,7 +233,7 @@ def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -
         table: with_flows() of the source's, as far as it is drawn.
         kind: line, box, cdf or heat.
     """
-    table = _windows_in_words(table)
+    named, table = table, _cases_in_words(source, _windows_in_words(table))
     if not choice.sampled and choice.y in metrics.RUN:
         table = table[table["group"] == table.groupby(["point", "seed"])["group"].transform("min")]
     good = table[table["ok"]]
@@ -233,7 +246,7 @@ def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -
     if len(panels) > PANELS_MAX:
         raise NotOnePictureError(
             f"{source.name}: {len(panels)} pictures beside each other are too many ({', '.join(choice.panel)}); draw a part of it "
-            f"(--where {choice.panel[0]}={plain(data[choice.panel[0]].iloc[0])}), or choose other --x and --hue"
+            f"(--where {choice.panel[0]}={plain(named[choice.panel[0]].iloc[0])}), or choose other --x and --hue"
         )
     lines = order(data[choice.hue]) if choice.hue else [None]
     if kind != "heat" and len(lines) > LINES_MAX:
@@ -282,6 +295,13 @@ def _windows_in_words(table: pd.DataFrame) -> pd.DataFrame:
     if WINDOW not in table:
         return table
     return table.assign(**{WINDOW: [f"{low:g}–{high:g}" for low, high in map(json.loads, table[WINDOW].map(str))]})
+
+
+def _cases_in_words(source: PointsSource, table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the cases of a published figure in the words that they have on the site; algorithms keep their name, and colour."""
+    if "case" not in table or source.claims_file is None:
+        return table
+    return table.assign(case=[c if c in ALGORITHMS else words_of_case(str(c), source.name) for c in table["case"]])
 
 
 def _with_published(source: PointsSource, table: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -348,7 +368,7 @@ def _line(
     """Means with 95 % intervals; lines between numbers, none between names."""
     x = str(choice.x)
     values = order(table[x])
-    numbers = all(is_number(v) for v in values) and len(values) > 1
+    numbers = _are_places(values)
     keys = list(dict.fromkeys([k for k in (choice.hue, x) if k]))
     means = point_means(here, keys, choice.y)
     if choice.hue:
@@ -384,6 +404,11 @@ def _line(
     _from_zero(axes)
 
 
+def _are_places(values: list[Any]) -> bool:
+    """Whether values are places on an axis: numbers that can be told apart there."""
+    return len(values) > 1 and all(is_number(v) for v in values) and not charts.are_crowded(values)
+
+
 def _published(
     axes: Axes, here: pd.DataFrame, choice: Choice, name: Any, places: Mapping[Any, float], looks: Mapping[Any, Any]
 ) -> list[Artist]:
@@ -414,7 +439,7 @@ def _equal(
 ) -> None:
     """What flows had if all had the same: one line where all lines have nearly that, else one for each, in its colour."""
     x = str(choice.x)
-    numbers = all(is_number(v) for v in values) and len(values) > 1
+    numbers = _are_places(values)
     each = pd.DataFrame(
         {
             n: (rows_with(here, {choice.hue: n}) if choice.hue else here).groupby(x)[EQUAL[choice.y]].mean()
@@ -444,10 +469,12 @@ def _texts(axes: Axes, texts: list[str]) -> None:
 
 def _numbers(axes: Axes, values: list[float]) -> None:
     """An axis with a tick at each value where there is room: logarithmic if they span much."""
-    if min(values) > 0 and len(values) > 2 and max(values) / min(values) >= WIDE:
+    if charts.is_wide(values):
         log2_axis(axes, values)
     elif len(values) <= 8:
-        axes.set_xticks(values)
+        longest = max(len(plain(v)) for v in values) * LETTER * axes.figure.dpi  # in pixels
+        apart = min(np.diff(values)) / (max(values) - min(values)) * float(axes.get_window_extent().width)
+        axes.set_xticks(values, [short_number(v) if longest > apart else plain(v) for v in values])
 
 
 def _from_zero(axes: Axes) -> None:

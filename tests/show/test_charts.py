@@ -16,7 +16,7 @@ from bbrlab.results.algorithm_table import COLOURS
 from bbrlab.results.figures import figures_at
 from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site.case_words import words_of_case
-from bbrlab_apps.site.charts import ASKED, MODELLED, MODELS, chart_of, kind_of, table_of
+from bbrlab_apps.site.charts import ASKED, MODELLED, MODELS, are_crowded, chart_of, kind_of, table_of, told
 from bbrlab_apps.site.gains import gains_of
 from bbrlab_apps.site.html import embedded
 from tests.made_up import all_statements, table
@@ -91,17 +91,63 @@ def test_a_ratio_of_single_points_is_no_gain():
 
 
 def test_a_chart_begins_with_what_is_published_of_its_figure(tmp_path):
-    for name, metric in (("sarpkaya2025/fig3b", "share_of_capacity"), ("sarpkaya2025/fig4", "jain_index_all")):
+    for name, metric in (("sarpkaya2025/fig3b", "share_of_capacity"), ("sarpkaya2025/fig4", "jain_index_all"),
+                         ("cao2019/fig8", "share_of_goodput"), ("questions/rtt_fairness", "goodput_mbit")):  # fmt: skip
         assert chart(name, lambda point, seed: 0.5, tmp_path)["metrics"][0]["name"] == metric
+
+
+@pytest.mark.parametrize("name", ["questions/map_buffer_flows", "questions/duration", "tang/fig6"])
+def test_of_flows_that_compete_a_chart_begins_with_their_shares(name, tmp_path):
+    """Where nothing is published of it, goodput says little over several rates, and models give shares."""
+    first = chart(name, lambda point, seed: 0.5, tmp_path)["metrics"][0]
+    assert (first["name"], first["kind"] == ASKED) == (MODELLED, name == "questions/duration")
+
+
+def test_what_is_a_sum_over_a_groups_flows_is_called_one(tmp_path):
+    found = chart("sarpkaya2025/fig2a", lambda point, seed: 0.5, tmp_path)["metrics"]
+    summed = {m["name"]: m["summed"] for m in found}
+    assert summed["share_of_capacity"] == ["0"] and summed["utilisation"] == [], "one CUBIC flow is no sum"
+    assert chart("cao2019/fig8", lambda point, seed: 0.5, tmp_path)["metrics"][0]["summed"] == []
+
+
+def test_flows_are_called_by_their_algorithm_at_each_point(tmp_path):
+    found = chart("bless2025/sec7", lambda point, seed: 0.5, tmp_path)
+    case = found["keys"][0]
+    at = {
+        (case["words"][p["at"][0]], group): found["flows"][group][i]
+        for i, p in enumerate(found["points"])
+        for group in "01"
+    }
+    assert (at["beside CUBIC", "0"], at["beside CUBIC", "1"]) == ("BBRv3", "CUBIC")
+    assert at["beside BBRv3, other RTT", "1"] == "BBRv3 (group 2)"
+    heads, rows = table_of(found)
+    assert {row[heads.index("flows")] for row in rows} == {"BBRv3", "CUBIC", "BBRv3 (group 1)", "BBRv3 (group 2)"}
+    assert chart("cao2019/fig8", lambda point, seed: 0.5, tmp_path)["flows"] == {}, "each group is of one"
+
+
+@pytest.mark.parametrize(
+    ("value", "among", "words"),
+    [(31.0067, [16, 31.0067, 64], "31"), (40.757, [40, 40.606, 40.757, 40.908], "40.76"), (1024, [8, 1024], "1024"), (0.115, [0.1, 0.115, 0.13], "0.115"), ("red", [], "red")],
+)  # fmt: skip
+def test_a_number_has_the_digits_that_tell_it(value, among, words):
+    assert told(value, among) == words
+
+
+@pytest.mark.parametrize(
+    ("values", "crowded"),
+    [([40, 40.2, 80, 80.2], True), ([40, 40.2, 40.4], False), ([100, 500, 1000, 10000], False), ([0, 0.01, 0.5], False), (["a", "b", "c"], False)],
+)  # fmt: skip
+def test_an_axis_of_numbers_is_given_up_where_it_would_hide_some(values, crowded):
+    assert are_crowded(values) is crowded
 
 
 def test_what_a_claim_gives_a_range_of_is_told_as_one(tmp_path):
     found = chart("cao2019/fig8", lambda point, seed: 5.0, tmp_path)
-    assert found["metrics"][0]["name"] == "retransmits" and found["metrics"][0]["most"] is None
+    assert {m["name"]: m["most"] for m in found["metrics"]}["retransmits"] is None
     goals = [goal for goals in found["expected"]["retransmits"].values() for goal in goals if goal]
     ranges = [goal for goal in goals if goal[0] is None]
     assert ranges and all(low < high for _, low, high, _ in ranges)
-    heads, rows = table_of(found)
+    heads, rows = table_of(chart("tang/fig5", lambda point, seed: 0.5, tmp_path))
     assert any(re.fullmatch(r"[\d.]+ to [\d.]+", row[heads.index("expected")]) for row in rows)
     shares = chart("sarpkaya2025/fig3b", lambda point, seed: 0.5, tmp_path)
     assert shares["metrics"][0]["most"] == 1
@@ -125,6 +171,8 @@ def test_values_have_words_and_menus_have_groups(tmp_path):
         ("bless2025/fig7", "per-packet-1ms", "1 ms per packet"),
         ("questions/map_rate_rtt", "bbr2-cubic-50M-40ms-N1-X2", "BBRv2 v CUBIC, 50 Mbit/s, 40 ms"),
         ("zeynali2024/fig1", "codel-on-5-cubic", "CoDel, ECN used, 5 CUBIC"),
+        ("bless2025/sec4b", "no-extra-acked", "without extra_acked"),
+        ("questions/phase_period", "bbr2-cubic-moves", "BBRv2, RTT of CUBIC moves"),
         ("", "60s", "60 s"),
     ],
 )
@@ -135,7 +183,9 @@ def test_a_case_has_words(figure, case, words):
 def test_the_words_of_a_figures_cases_differ():
     for figure in full_figures().values():
         cases = {p.values["case"] for p in figure.points if "case" in p.values}
-        assert len({words_of_case(case, figure.id) for case in cases}) == len(cases), figure.id
+        words = {words_of_case(case, figure.id) for case in cases}
+        assert len(words) == len(cases), figure.id
+        assert not any(re.search(r"\w-\w", said) for said in words), f"{figure.id}: {words}, a name of its file"
 
 
 def test_a_legend_says_values_with_their_units_and_groups_by_their_algorithms(tmp_path):
@@ -193,7 +243,8 @@ CHOOSE = """(async (choices) => {
   for (const [name, value] of choices) { menu(name).value = value; menu(name).dispatchEvent(new Event("change")); }
   const flows = menu("Flows");
   return { title: plot.layout.title.text, numbers: document.querySelectorAll(".bb-numbers tbody tr").length,
-    flows: [...flows.options].map((option) => option.value), chosen: flows.value };
+    curves: plot.data.filter((trace) => trace.visible === true && trace.mode?.includes("lines")).map((trace) => trace.name),
+    flows: flows && [...flows.options].map((option) => option.value), chosen: flows?.value };
 })"""
 
 
@@ -217,3 +268,29 @@ def test_flows_without_the_chosen_metric_give_way_to_those_that_have_it(tmp_path
             assert browser.problems == []
             assert (found["flows"], found["chosen"], found["numbers"]) == (flows, "0", len(figure.points)), kind
             assert found["title"].startswith("time in Startup") and "of BBRv1" in found["title"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    PROGRAM is None, reason="there is no chromium: apt-get install chromium (make test-slow does, as root)"
+)
+@pytest.mark.parametrize(
+    ("name", "curves"),
+    [
+        (
+            "bless2025/fig7",
+            [f"{jitter}, rate 100 Mbit/s" for jitter in ("no jitter", "1 ms in slots", "1 ms per packet")],
+        ),
+        ("bless2025/fig8", [f"base RTT 10 ms, buffer {bdp} BDP" for bdp in (0.8, 2, 8)]),
+        ("cao2019/fig7", [*(f"BBRv1, pacing gain {gain}" for gain in (1.25, 1.1, 1.5)), "CUBIC", "Reno"]),
+    ],
+)
+def test_the_curves_that_a_chart_begins_with_differ_in_one_thing(tmp_path, name, curves):
+    """A curve without jitter at 100 Mbit/s stood beside one with it at 500."""
+    found = chart(name, lambda point, seed: 1.0, tmp_path)
+    (tmp_path / "page.html").write_text(f"{PAGE}{embedded(found, 'data')}", encoding="utf-8")
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(1200)
+        browser.open(tmp_path / "page.html")
+        drawn = browser.run(f"{CHOOSE}([])")["curves"]
+        assert browser.problems == [] and drawn == curves

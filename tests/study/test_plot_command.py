@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -192,9 +192,7 @@ def test_no_state_looks_like_another_nor_like_a_flow_or_a_link(vision):
     assert tuple(states) == STATES
     for one, other in combinations(states, 2):
         assert apart(states[one], states[other], vision) > 12, (one, other)
-    for (state, colour), line in product(
-        states.items(), [*COLOURS.values(), OWN_COLOUR, *OTHER_COLOURS, draw_runs.BOTTLENECK]
-    ):
+    for (state, colour), line in product(states.items(), [*COLOURS.values(), OWN_COLOUR, *OTHER_COLOURS]):
         assert apart(colour, line, vision) > 12, (state, line)
 
 
@@ -315,6 +313,41 @@ def test_of_a_published_figure_what_its_claims_read_is_drawn(made):
     made(sweep={"network.buffer.bdp": [1, 4]})
     figure = replace(source_of(["exp1"]), name="bless2025/fig6", claims_file=paths.DATA / "bless2025" / CLAIMS)
     assert "queueing delay (ms)" in texts(plot(figure, Wish())[0])
+
+
+def test_a_published_figure_is_drawn_as_on_its_page(made):
+    """Its numbers of which there are most are the axis, and its cases have words."""
+    cases = {"per-packet-1ms": {"flows.0.rtt_ms": 30}, "quiet": {"flows.0.rtt_ms": 40}}
+    made(cases=cases, sweep={"network.buffer.bdp": [1, 4], "network.rate_mbit": [2, 4, 8]})
+    figure = replace(source_of(["exp1"]), name="bless2025/fig7", claims_file=paths.DATA / "bless2025" / CLAIMS)
+    said = texts(plot(figure, Wish(y=["queue_ms_mean"]))[0])
+    assert "rate (Mbit/s)" in said and any("1 ms per packet" in text for text in said)
+    assert not any("per-packet" in text for text in said)
+    assert "buffer (BDP)" in texts(draw("exp1", y=["queue_ms_mean"])), "of a study of one's own the first field is"
+
+
+def test_a_legend_of_long_names_is_whole_and_numbers_at_an_axis_are_apart(made):
+    """Of Fig. 14 the first and the last name were cut, and buffers in bytes ran into each other."""
+    cases = {f"a-name-of-{i}-letters": {"flows.0.start_s": i / 4} for i in range(6)}
+    made(cases=cases, sweep={"network.buffer.bytes": [125662 * i for i in range(1, 8)]})
+    picture = draw("exp1", y=["queue_ms_mean"])
+    picture.canvas.draw()
+    legend = picture.legends[0].get_window_extent()
+    assert legend.x0 >= 0 and legend.x1 <= picture.bbox.width
+    panels = draw(
+        "exp1", y=["share_of_capacity"], where={"case": "a-name-of-0-letters"}, x="network.buffer.bytes", hue="seed"
+    )
+    panels.canvas.draw()
+    for axes in panels.axes:
+        extents = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        assert all(one.x1 < other.x0 for one, other in pairwise(extents))
+
+
+def test_numbers_that_an_axis_cannot_tell_apart_stand_at_even_distances(made):
+    made(sweep={"network.rtt_ms": [40, 40.1, 40.2, 80, 80.1, 80.2]})
+    axes = draw("exp1").axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["40", "40.1", "40.2", "80", "80.1", "80.2"]
+    assert [round(x) for x in axes.containers[0].lines[0].get_xdata()] == [0, 1, 2, 3, 4, 5]
 
 
 def test_of_a_published_figure_the_published_values_are_drawn(made, monkeypatch):

@@ -67,7 +67,8 @@
   }
   const SETTINGS = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false, doubleClick: "reset" };
 
-  const MOST_CURVES = 3, MOST_NAMES = 8;  // that are drawn at first, the others one click away in the legend; and that a legend has
+  // How many curves of numbers and of names are drawn at first, the others one click away in the legend; and how many a legend has.
+  const MOST_CURVES = 3, MOST_CASES = 6, MOST_NAMES = 8;
 
   // The values of which a few are shown at first: the smallest, the largest and one between.
   const first = (values) => (values.length <= MOST_CURVES ? values : [values[0], values[values.length >> 1], values[values.length - 1]]);
@@ -105,7 +106,12 @@
     if (data.groups.length > 1 && curvesOver(state.x) > MOST_CURVES) state.group = data.groups[0].group;
     const metricOf = () => data.metrics.find((m) => m.name === state.metric);
     const groupsOf = (metric) => Object.keys(data.measured[metric.name]).filter((g) => g === "run" || !state.group || g === state.group);
-    const wordsOf = (metric) => `${metric.label}${!metric.run && state.group && data.groups.length > 1 ? ` of ${data.groups.find((g) => g.group === state.group).label}` : ""}`;
+    // What a group's flows are called at some points: by their algorithm there, if it is the same at all of them.
+    const nameOf = (group, places) => {
+      const found = new Set(data.flows[group] ? places.map((at) => data.flows[group][at]) : []);
+      return found.size === 1 ? [...found][0] : data.groups.find((g) => g.group === group)?.label;
+    };
+    const wordsOf = (metric, places) => `${metric.label}${!metric.run && state.group && data.groups.length > 1 ? ` of ${nameOf(state.group, places)}` : ""}${metric.summed?.some((g) => !state.group || g === state.group) ? ", sum of flows" : ""}`;
     // The keys that neither axis of a map has: one value of each is shown.
     const others = () => data.keys.map((_, i) => i).filter((i) => !mapped.includes(i) && data.keys[i].values.length > 1 && !(metricOf().gain && data.keys[i].name === "case"));
 
@@ -167,10 +173,15 @@
       return found;
     }
 
-    // Which curves are drawn at first: of each key a few values, so that they can be told apart.
+    // Which curves are drawn at first: those that differ from the first one in one key alone, of which most have values. Of two keys that
+    // differ at once nobody could tell which of them makes the difference.
     function shownFirst(all) {
       if (all.size <= MOST_CURVES + 1) return new Set(all.keys());
-      return new Set(first([...all.keys()]));
+      const curves = [...all], at = ([, places], i) => data.points[places[0]].at[i];
+      const named = data.keys.map((_, i) => i).filter((i) => i !== state.x && !(metricOf().gain && data.keys[i].name === "case"));
+      const along = (key) => curves.filter((curve) => named.every((i) => i === key || at(curve, i) === at(curves[0], i))).map(([name]) => name);
+      const [key, names] = named.map((i) => [i, along(i)]).sort((a, b) => b[1].length - a[1].length)[0];
+      return new Set(names.length < 2 ? first([...all.keys()]) : numeric(data.keys[key]) ? first(names) : names.slice(0, MOST_CASES));
     }
 
     // What is drawn, above it: along an axis it would be cut.
@@ -212,7 +223,7 @@
       shown.height = 130 + rows + (metric.gain ? 40 : 0);
       if (metric.gain) { shown.margin.b = 84; shown.legend.y = -70 / rows; }
       const at = others().map((n) => data.keys[n].named[Number(state.only[n])]);
-      headed(shown, [wordsOf(metric), ...at].join(", ") + (published ? "; below: published" : ""));
+      headed(shown, [wordsOf(metric, places), ...at].join(", ") + (published ? "; below: published" : ""));
       Plotly.react(place, [trace, ...key], shown, SETTINGS);
       place.setAttribute("aria-label", `${data.title}: ${metric.label}, a map of ${places.length} cells over ${x.label} and ${y.label}. The numbers are in the table below.`);
       table(metric, new Map([["", places]]), [group]);
@@ -232,7 +243,7 @@
 
     function drawLines() {
       const metric = metricOf(), key = state.x >= 0 ? data.keys[state.x] : null;
-      const category = !key || !numeric(key);
+      const category = !key || !numeric(key) || key.crowded;
       const xOf = (at) => (key ? (category ? plain(key.words[data.points[at].at[state.x]]) : key.values[data.points[at].at[state.x]]) : "all");
       const per = data.measured[metric.name], expected = data.expected[metric.name] || {};
       const has = { values: false, bands: false }, traces = [], curves = [], groups = groupsOf(metric), every = lines(), firsts = shownFirst(every);
@@ -251,7 +262,7 @@
           // Of names along the axis each has its algorithm's, where they are of several.
           const inks = category && !own && places.every((at) => data.colours[group][at]) ? places.map((at) => seen(data.colours[group][at])) : ink;
           colour += 1;
-          const name = [groups.length > 1 && who ? who.label : "", line].filter(Boolean).join(", ") || "measured here";
+          const name = [groups.length > 1 && who ? nameOf(group, places) : "", line].filter(Boolean).join(", ") || "measured here";
           curves.push(name);
           const goals = places.map((at) => expected[group]?.[at] || null);
           const said = metric.modelled && group === "0" ? Object.entries(data.models).map(([model, shares]) => [model, places.map((at) => shares[at])]).filter(([, shares]) => shares.some((s) => s !== null)) : [];
@@ -294,7 +305,7 @@
       const wordAt = (v) => key.words[values.indexOf(v)], apart = values.length ? readable(values, log, wordAt, (place.clientWidth || 700) - 90) : [];
       const ticks = category ? { type: "category" } : values.length ? { ...(log ? { type: "log" } : {}), ...(log || values.length < 20 ? { tickvals: apart, ticktext: apart.map(wordAt), tickangle: 0 } : {}) } : {};
       const shown = layout(key && key.name !== "case" ? plain(key.label) : "", "", ticks);
-      headed(shown, wordsOf(metric) + (all.size < every.size ? ` (${all.size} of ${every.size} curves: the menus choose)` : ""));
+      headed(shown, wordsOf(metric, [...all.values()].flat()) + (all.size < every.size ? ` (${all.size} of ${every.size} curves)` : ""));
       shown.hovermode = "x unified";
       const names = category && key ? [...new Set(all.size ? [...all.values()].flat().map(xOf) : [])] : [];
       const lying = names.some((word) => 7.6 * word.length + 12 > ((place.clientWidth || 700) - 90) / names.length);
@@ -327,7 +338,7 @@
           const goal = data.expected[metric.name]?.[group]?.[at];
           const who = data.groups.find((g) => g.group === group);
           const row = element("tr");
-          const cells = [...data.keys.map((k, i) => k.words[point.at[i]]), who && !metric.gain ? who.label : "all", text(cell[0]), cell[1] === null ? "–" : text(Number(cell[1].toPrecision(2))), cell[2], goal ? goalWords(goal) : "–",
+          const cells = [...data.keys.map((k, i) => k.words[point.at[i]]), who && !metric.gain ? nameOf(group, [at]) : "all", text(cell[0]), cell[1] === null ? "–" : text(Number(cell[1].toPrecision(2))), cell[2], goal ? goalWords(goal) : "–",
             ...models.map((m) => (group === "0" && data.models[m][at] !== null ? text(Number(data.models[m][at].toPrecision(4))) : "–"))];
           row.append(...cells.map((c) => element("td", c)));
           rows.push(row);
