@@ -23,11 +23,11 @@ def drawn(picture: Picture) -> Figure:
         for line in panel["lines"]:
             y = np.array(line["y"], dtype=float)
             look = {"color": line["colour"], "ls": DASHES[line.get("dash", "solid")]}
-            axes.plot(line["x"], y, lw=1.1, label=line["name"], **look)
+            axes.plot(line["x"], y, lw=1.1, label=line["name"] if line["legend"] else None, **look)
         axes.set_ylabel(panel["label"].replace(" (", "\n("))
         axes.set_ylim(bottom=0)
-        if panel["legend"]:
-            axes.legend(ncols=len(panel["lines"]) if over_time else 1, fontsize=9, **(ABOVE if over_time else {}))
+        if named := sum(line["legend"] for line in panel["lines"]):
+            axes.legend(ncols=named if over_time else 1, fontsize=9, **(ABOVE if over_time else {}))
         if picture.window_s:
             _outside(axes, picture)
     lowest = grid.flat[-1]

@@ -36,7 +36,7 @@ ALGORITHMS = {
 # Machado et al. 2009).
 OTHER_COLOURS = ("#551155", "#999933", "#992288", "#117733", "#661100", "#6644CC")
 OWN_COLOUR = "#666666"  # of a user's own algorithm
-QUEUE_COLOUR = "#7F7F7F"
+QUEUE_COLOUR = OTHER_COLOURS[-1]  # the last that lines of a picture are given
 QUIET = "#4D4D4D"  # of what is neither measured nor published: a model, a bound, a full buffer
 COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()}
 

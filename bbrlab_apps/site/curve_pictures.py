@@ -17,7 +17,7 @@ from bbrlab.results.shipped import ShownResults, is_shipped
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import before, buffer_full_ms
 from bbrlab_apps.site.case_words import words_of_case
-from bbrlab_apps.site.charts import label_of_trait, named
+from bbrlab_apps.site.charts import label_of_trait, named, told
 from bbrlab_apps.site.html import number
 
 FULL_MOST = 4  # times the longest queue: above that the line of the full buffer is left out
@@ -31,7 +31,7 @@ class Picture:
     """Panels that share their axis."""
 
     title: str  # what tells it from the figure's other pictures; empty if it is the only one
-    # From above: ``label`` of the axis, ``lines`` (``name``, ``colour``, ``x``, ``y``, some with ``dash``), ``legend``
+    # From above: ``label`` of the axis, ``lines`` (``name``, ``colour``, ``x``, ``y``, ``legend``: whether it has a name there, some with ``dash``)
     panels: list[dict[str, Any]]
     xlabel: str
     window_s: list[float] | None  # of the metrics; None of a distribution
@@ -111,8 +111,9 @@ def _title(curves: Curves, point: Point) -> str:
         if key == "case":
             words.append(words_of_case(str(value), curves.figure.id))
         else:
-            shown = number(value, 6) if isinstance(value, int | float) else str(value)
-            words.append(named(label_of_trait(key, curves.points), shown))
+            words.append(
+                named(label_of_trait(key, curves.points), told(value, [p.values.get(key) for p in curves.points]))
+            )
     return ", ".join(words)
 
 
@@ -121,15 +122,19 @@ def _picture(curves: Curves, points: list[Point], kind: str, title: str) -> Pict
     panels = [panel for name in names if (panel := _panel(curves, points, kind, name))["lines"]]
     if not panels:
         return None
-    legends: list[list[str]] = []
-    for panel in panels:  # said once
-        texts = [line["name"] for line in panel["lines"]]
-        panel["legend"] = len(texts) > 1 and texts not in legends
-        legends.append(texts)
+    name_once(panels)
     if kind == DISTRIBUTION:
         (panel,) = panels[:1]
         return Picture(title, [panel | {"label": FRACTION}], _label(curves, names[0]), None)
     return Picture(title, panels, TIME_AXIS, list(points[0].scenario.window_s))
+
+
+def name_once(panels: list[dict[str, Any]]) -> None:
+    """Say of each line whether the legend has it (``legend``): the first of a name and colour, where there are several to be told apart."""
+    lines = [line for panel in panels for line in panel["lines"]]
+    looks = [(line["name"], line["colour"]) for line in lines]
+    for i, (line, look) in enumerate(zip(lines, looks, strict=True)):
+        line["legend"] = look not in looks[:i] and len(set(looks)) > 1
 
 
 def _label(curves: Curves, name: str) -> str:

@@ -41,6 +41,7 @@ from bbrlab.scenario.needs import refuse_without_effect
 from bbrlab.scenario.rates import before, buffer_full_ms, rates_at
 from bbrlab.scenario.schema import Network, Scenario
 from bbrlab.show.verdicts import colours_css
+from bbrlab_apps.site.curve_pictures import name_once
 from bbrlab_apps.site.html import embedded, number, render
 
 STATIC = Path(__file__).parent / "static"
@@ -307,8 +308,8 @@ def _panels(
                 lines += _drops(names, network, once)
         if lines:
             mean = ", mean" if by == "group" and name not in ("goodput", "queue") else ""
-            legend = name == "goodput" or (name == "queue" and network.links is not None)
-            panels.append({"label": series_of(name).label + mean, "lines": lines, "legend": legend})
+            panels.append({"label": series_of(name).label + mean, "lines": lines})
+    name_once(panels)
     for flow in _first_bbr_flows(flows):
         stays, how = pd.DataFrame() if acks is None else phases(acks, flow), "each change recorded"
         if stays.empty:  # no ACKs were recorded, or none of this flow

@@ -17,7 +17,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.phases import phases
 from bbrlab.measure.summary import path_words
-from bbrlab.results.algorithm_table import QUIET, colour_of_link, group_colour, label_of_cca
+from bbrlab.results.algorithm_table import QUEUE_COLOUR, QUIET, colour_of_link, group_colour, label_of_cca
 from bbrlab.results.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
 from bbrlab.scenario.rates import before, buffer_full_ms
 from bbrlab.show.plots.style import COLUMNS, grey_outside
@@ -26,7 +26,6 @@ from bbrlab_apps.study.sources import RunSource
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
 RUNS_MAX = len(DASHES)
-BOTTLENECK = "#333333"
 SUMMED = "goodput"  # the series that is a sum over a group's flows; of others it is their mean
 # No algorithm and no link has one of these (results/algorithm_table.py), nor looks like one to the colour-blind. Most are pale, as areas
 # may be and lines may not.
@@ -145,7 +144,7 @@ def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:
     if group >= 0:
         colour = group_colour([flow.cca for flow in run.scenario.flows], group)
     else:
-        colour = BOTTLENECK if run.scenario.network.links is None else colour_of_link(-1 - group)
+        colour = QUEUE_COLOUR if run.scenario.network.links is None else colour_of_link(-1 - group)
     return {"color": colour, "ls": DASHES[number % RUNS_MAX]}
 
 
@@ -211,7 +210,7 @@ def _legend(runs: Sequence[RunSource], wanted: Sequence[str]) -> tuple[list[Any]
     handles += [Line2D([], [], color=colour_of_link(i), lw=2.5) for i in range(numbers)]
     labels += [f"link {i}" for i in range(numbers)]
     if len(runs) > 1:
-        handles += [Line2D([], [], color=BOTTLENECK, ls=dashes, lw=1.6) for dashes in DASHES[: len(runs)]]
+        handles += [Line2D([], [], color=QUIET, ls=dashes, lw=1.6) for dashes in DASHES[: len(runs)]]
         labels += [run.name for run in runs]
     return handles, labels
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +22,8 @@ from bbrlab.results.curves import POINTS, choices, curves_of_figure, curves_of_p
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import ShownResults
 from bbrlab_apps.shipping.shipped_folder import replace_shipped
-from bbrlab_apps.site.curve_pictures import Curves, curves_shown, pictures_of
+from bbrlab_apps.site.curve_pictures import Curves, curves_shown, name_once, pictures_of
+from bbrlab_apps.site.pages import _over_time
 from studies.curve_plots import drawn
 from tests.made_up_runs import made_up_run
 
@@ -112,7 +114,8 @@ def test_points_of_one_picture_are_drawn_over_each_other_with_the_colours_of_the
     (picture,) = pictures_of(of(tmp_path))
     assert [panel["label"] for panel in picture.panels][:2] == ["goodput (Mbit/s)", "RTT (ms)"]
     assert [line["name"] for line in picture.panels[0]["lines"]] == ["BBRv1", "CUBIC"]
-    assert [panel["legend"] for panel in picture.panels] == [True, False, False, False], "said once"
+    legends = [[line["legend"] for line in panel["lines"]] for panel in picture.panels]
+    assert legends == [[True, True], *[[False, False]] * 3], "said once"
     figure = drawn(picture)
     assert [axes.get_ylabel() for axes in figure.axes][-1] == "cwnd\n(packets)"
     assert figure.axes[-1].get_xlabel() == "virtual time (s)"
@@ -125,6 +128,17 @@ def test_lines_of_one_algorithm_have_names_and_colours_of_their_own(tmp_path):
     lines = pictures[0].panels[0]["lines"]
     assert [line["name"] for line in lines] == ["BBRv1, RTT 20 ms", "BBRv1, RTT 200 ms"]
     assert lines[0]["colour"] == colour_of_cca("bbr1") and lines[1]["colour"] in OTHER_COLOURS
+
+
+def test_a_line_that_one_panel_alone_has_repeats_no_other_name():
+    """The estimates of bandwidth have a sum, so that their panel named the flows again."""
+    one, two, total, queue = ({"name": name, "colour": name} for name in ("one", "two", "their sum", "queue"))
+    panels = [{"lines": [{**line} for line in lines]} for lines in ([one, two], [one, two, total], [queue])]
+    name_once(panels)
+    assert [[line["legend"] for line in panel["lines"]] for panel in panels] == [[True, True], [False, False, True], [True]]  # fmt: skip
+    alone = [{"lines": [{**one}]}]
+    name_once(alone)
+    assert not alone[0]["lines"][0]["legend"], "nothing to be told apart"
 
 
 def test_a_queue_has_its_full_buffer_and_another_unit_where_the_paper_has(tmp_path):
@@ -193,7 +207,12 @@ def test_a_figure_that_is_packed_anew_loses_its_old_curves():
     assert curves.figure_of("tang/fig2.curves.parquet") == curves.figure_of("tang/fig2.parquet") == ID
 
 
-def test_a_figure_begins_with_its_runs_over_time():
-    """Bless et al.'s Fig. 4 began with a chart of two dots."""
+@pytest.mark.parametrize(("id", "first"), [("tang/fig3", True), ("sarpkaya2025/fig2a", False), ("tang/fig4", False)])
+def test_a_figure_whose_points_all_have_their_run_drawn_begins_with_these(tmp_path, id, first):
+    """Bless et al.'s Fig. 4 began with a chart of two dots, Tang's Fig. 3 with a line between two."""
+    if id in choices():
+        run_all(tmp_path, id)
+    shown = SimpleNamespace(shown=ShownResults(tmp_path, "full", False, ""), scales={id: "full"})
+    assert _over_time(shown, the_figure(id))["runs_first"] is first  # type: ignore[arg-type]
     text = (paths.ROOT / "bbrlab_apps/site/templates/paper.md").read_text(encoding="utf-8")
-    assert text.index("parts.runs(figure.runs)") < text.index("parts.chart(figure)")
+    assert text.index("if figure.runs_first") < text.index("parts.chart(figure)")

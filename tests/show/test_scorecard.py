@@ -15,7 +15,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import OWN, judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statement_verdict import statement_frame
-from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS
+from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS, QUEUE_COLOUR, QUIET
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import (
@@ -102,6 +102,12 @@ def test_the_lab_s_own_readings_are_counted_apart(judged, tmp_path):
     assert outcome_words(statements).endswith("(And the lab's own: 1 reproduced as read.)")
 
 
+def test_of_a_paper_at_second_hand_it_is_told_what_came_of_it():
+    """Its page said that none of 0 statements was decided yet."""
+    row = {"verdict": REPRODUCED, "exactness": "secondary", "own": False}
+    assert outcome_words(pd.DataFrame([row])) == "All statements are counted apart. (at second hand: 1 reproduced.)"
+
+
 def test_every_verdict_has_its_colours():
     assert set(LOOKS) == {*STATEMENT_VERDICTS, *STEPS}
     looks = [LOOKS[name] for name in STEPS]
@@ -124,6 +130,12 @@ def test_nobody_takes_one_verdict_for_another(vision):
 def test_a_link_s_colour_is_no_algorithm_s(vision):
     for one, other in (*product(OTHER_COLOURS, COLOURS.values()), *combinations(OTHER_COLOURS, 2)):
         assert apart(one, other, vision) > 13, (one, other)
+
+
+@pytest.mark.parametrize("vision", ["normal", "deuteranopia", "protanopia"])
+def test_a_queue_is_told_from_a_full_buffer_and_from_flows(vision):
+    assert all(apart(QUEUE_COLOUR, other, vision) > 13 for other in (*COLOURS.values(), *OTHER_COLOURS[:3]))
+    assert apart(QUEUE_COLOUR, QUIET, vision) > 30, "on dark pages lighter ones stand for both: two greys became one"
 
 
 def test_a_colour_has_one_meaning():

@@ -387,7 +387,7 @@
           ...(panel.states ? { type: "category", categoryorder: "array", categoryarray: [...panel.states].reverse() } : {}) };
         // The names of states leave no room beside the axis.
         if (panel.states) shown.annotations.push({ xref: "paper", yref: "paper", x: 0, y: top, xanchor: "left", yanchor: "bottom", showarrow: false, text: plain(panel.label), font: { size: 14 } });
-        panel.lines.forEach((line, n) => traces.push({ type: "scatter", mode: "lines", name: plain(line.name), legendgroup: line.name, showlegend: panel.legend === true, yaxis: axis,
+        panel.lines.forEach((line, n) => traces.push({ type: "scatter", mode: "lines", name: plain(line.name), legendgroup: line.name, showlegend: line.legend === true, yaxis: axis,
           x: line.x, y: line.y, line: { color: line.colour ? seen(line.colour) : lineColour(n), width: panel.states ? 5 : 1.2, dash: line.dash || "solid", shape: panel.states ? "hv" : "linear" },
           connectgaps: false, hovertemplate: panel.states ? "%{y}" : "%{y:.4g}" }));
       });
