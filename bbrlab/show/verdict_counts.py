@@ -97,12 +97,14 @@ def outcome_words(statements: pd.DataFrame) -> str:
         words = f"Of **{total}** statements **{decided}** are decided: {_listed(counts, DECIDED)}."
         if undecided := _listed(counts, OPEN):
             words += f" Not decided: {undecided}."
+    elif len(statements) and not total:
+        words = "All statements are counted apart."
     else:
         words = f"None of the **{total}** statements is decided yet: that needs more runs, or longer ones."
     for name in (SECOND_HAND, OWN):
         if (where == name).any():
             listed = ", ".join(f"{n} {v}" for v, n in by_verdict(statements[where == name]).items() if n)
-            words += f" (And {name}: {listed}.)"
+            words += f" ({'And ' if total else ''}{name}: {listed}.)"
     return words
 
 

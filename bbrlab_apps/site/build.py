@@ -118,7 +118,7 @@ def _write_sources(findings: Findings, source: Path) -> None:
     cards = [(str(trust.with_suffix("")), "Trust", "What was predicted before anyone here had seen the measurements.")] if trust else []  # fmt: skip
     cards += [("LIMITATIONS", "Limitations", "What testbeds have and virtual time has not."),
               ("docs/README", "Documentation", "Set it up, write a scenario, add a paper, an algorithm or a claim.")]  # fmt: skip
-    linked = (Path("data/README.md"), *(documents.named(pages, s) for s in ("bbr", "architecture", "results", "measured")))  # fmt: skip
+    linked = (Path("data/README.md"), *(documents.named(pages, s) for s in ("verdicts", "bbr", "architecture", "results", "measured")))  # fmt: skip
     texts |= {
         "index": front_page(findings, titles, cards, entries),
         "papers/index": papers_page(findings, titles),

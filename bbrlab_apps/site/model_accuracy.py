@@ -53,7 +53,7 @@ def distance_words(distances: list[float]) -> str:
     if len(distances) < _FEW:
         return ""
     half, most = (number(float(q), 2) for q in np.quantile(distances, (0.5, 0.9)))
-    return f" Of {len(distances)} published shares of the link (0 to 1) half are within **{half}** of what was measured here, nine in ten within {most}."
+    return f" Of {len(distances)} published shares (of the link, or of what all flows carry; 0 to 1) half are within **{half}** of what was measured here, nine in ten within {most}."
 
 
 @dataclass(frozen=True)

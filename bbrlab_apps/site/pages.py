@@ -37,7 +37,7 @@ from bbrlab_apps.site.who_wins import sides_of, who_wins
 CARDS = (
     ("papers/index", "Papers", "Every statement, one by one: what the paper says, what was measured, what the models say, the verdict."),
     ("statements", "Statements", "All of them in one list, to be searched by paper, verdict, cause and words."),
-    ("studies/index", "Studies", "What was run here beside the papers: each algorithm against each, several bottlenecks, ProbeRTT at other intervals, L4S."),
+    ("studies/index", "Studies", "What was asked here beside the papers' statements: other kernels, readings of the drafts, maps by a model, L4S and more."),
     ("models", "Models", "Ware's steady state, the fluid model and the burst model, beside the measurements."),
     ("method", "Method", "From a sentence in a paper to a verdict with an error rate."),
     ("runs", "Runs", "Every run, and how to look into one: goodput, window, RTT, queue and BBR's states over time."),
@@ -78,7 +78,8 @@ def _scores(findings: Findings, titles: Mapping[str, str]) -> dict[str, Any]:
     every = counted(findings.every)
     papers = sorted(findings.papers, key=lambda paper: paper == QUESTIONS)
     lines = score_lines(findings.every, {paper: titles[paper] for paper in papers})
-    return {"counts": by_step(every), "scores": lines, "causes": cause_table(every)}
+    apart = [(p, titles[p], sum(s.paper == p for s in findings.defined)) for p in papers if (findings.every["paper"] == p).any() and not (every["paper"] == p).any()]  # fmt: skip
+    return {"counts": by_step(every), "scores": lines, "apart": apart, "causes": cause_table(every)}
 
 
 def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: str | None) -> str:
@@ -93,6 +94,7 @@ def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: 
     ids = [figure.id for figure in figures]
     statements = [s for s in findings.defined if s.paper == paper]
     rows = findings.every[findings.every["paper"] == paper]
+    of_paper_itself = counted(rows)
     return render(
         "paper.md",
         title=title,
@@ -104,7 +106,7 @@ def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: 
         scale=findings.shown.scale,
         scales=findings.scale_words(ids),
         command=command_for(paper, findings.shown.scale),
-        counts=by_step(counted(rows)),
+        counts=by_step(rows if of_paper_itself.empty else of_paper_itself),
         listed=by_step(rows),
         figures=[_drawn(findings, figure) for figure in figures],
         studies="../studies/index" if paper == QUESTIONS and elsewhere else "",
@@ -134,11 +136,11 @@ def studies_pages(findings: Findings) -> dict[str, str]:
     figures = sorted(studies_of(findings), key=lambda figure: in_order(figure.id))
     studies = [study_of(findings, figure) for figure in figures]
     pages = {
-        f"studies/{study.name}": f"---\norphan: true\n---\n\n{render('one_study.md', study=study, figure=_drawn(findings, figure))}"
+        f"studies/{study.name}": render("one_study.md", study=study, figure=_drawn(findings, figure))
         for figure, study in zip(figures, studies, strict=True)
     }
     listed = render("studies.md", studies=studies, sweeps=sweeps())
-    return pages | {"studies/index": f"---\norphan: true\n---\n\n{listed}"}
+    return pages | {"studies/index": listed}
 
 
 def _drawn(findings: Findings, figure: Figure) -> dict[str, Any]:
@@ -147,12 +149,11 @@ def _drawn(findings: Findings, figure: Figure) -> dict[str, Any]:
 
 
 def _chart(findings: Findings, figure: Figure) -> dict[str, Any]:
-    """A figure's chart and its numbers, for the macro ``chart``; and whether a number is swept: else its runs are told first."""
+    """A figure's chart and its numbers, for the macro ``chart``."""
     drawn = shown_chart(findings, figure.id)
     anchor = slug(f"chart-{figure.id}")
     heads, rows = table_of(drawn)
     data = embedded(drawn, f"{anchor}-data")
-    swept = any(len(key["values"]) > 1 and not isinstance(key["values"][0], str) for key in drawn["keys"])
     return {
         "id": figure.id,
         "title": drawn["title"],
@@ -160,7 +161,6 @@ def _chart(findings: Findings, figure: Figure) -> dict[str, Any]:
         "heads": heads,
         "rows": rows,
         "data": data,
-        "swept": swept,
     }
 
 
@@ -175,7 +175,7 @@ def _facts(findings: Findings, figure: Figure) -> dict[str, Any]:
 
 
 def _over_time(findings: Findings, figure: Figure) -> dict[str, Any]:
-    """The pictures of a figure's chosen runs, for the macro ``runs``."""
+    """The pictures of a figure's chosen runs, for the macro ``runs``; and whether they are told first: where all points have them."""
     curves = curves_shown(findings.shown, figure.id, findings.scales[figure.id])
     pictures = []
     for number, picture in enumerate(pictures_of(curves) if curves else []):
@@ -184,8 +184,16 @@ def _over_time(findings: Findings, figure: Figure) -> dict[str, Any]:
         axis = picture.xlabel if picture.window_s is None else "over time"
         says = f"{panels}, {axis}{': ' if picture.title else ''}{picture.title}"
         data = embedded(picture.data(), f"{anchor}-data")
-        pictures.append({"title": picture.title, "anchor": anchor, "says": says, "data": data})
-    return {"runs": {"pictures": pictures, "words": curves.words} if curves else None}
+        pictures.append(
+            {
+                "title": picture.title or ("over time" if picture.window_s else "distributions"),
+                "anchor": anchor,
+                "says": says,
+                "data": data,
+            }
+        )
+    whole = curves is not None and len(curves.points) == len(figure.points)
+    return {"runs": {"pictures": pictures, "words": curves.words} if curves else None, "runs_first": whole}
 
 
 def in_order(id: str) -> list[tuple[int, str]]:

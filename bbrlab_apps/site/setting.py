@@ -11,6 +11,8 @@ from bbrlab.scenario.point import Point
 from bbrlab_apps.site.html import number
 
 _LISTED = 3  # of more values the smallest and the largest are named
+# Queue disciplines as papers write them.
+QUEUES = {"fifo": "drop-tail", "red": "RED", "codel": "CoDel", "fq_codel": "FQ-CoDel", "pie": "PIE", "cake": "CAKE", "fq": "fq", "dualpi2": "DualPI2"}  # fmt: skip
 
 
 def setting_of(figure: Figure) -> str:
@@ -26,7 +28,7 @@ def setting_of(figure: Figure) -> str:
         *_base_rtt(points),
         f"buffer {buffer}",
         *_links(points),
-        " or ".join(dict.fromkeys(p.scenario.network.qdisc.kind for p in points)),
+        " or ".join(dict.fromkeys(QUEUES[p.scenario.network.qdisc.kind] for p in points)),
     ]
     if any(loss := _of(points, "random_loss")):
         parts.append(f"random loss {_values(loss)}")

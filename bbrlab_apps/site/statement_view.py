@@ -52,6 +52,7 @@ def statement_view(findings: Findings, statement: Statement) -> dict[str, Any]:
         ],
         "folded": len(statement.claims) > MANY,
         "judged": sum(r is not None and r["verdict"] in FINAL for r in rows),
+        "unsure": _unsure(row, rows),
         "facts": _facts(findings, statement, row, verdict),
         "findings": _explained(statement) if verdict not in (REPRODUCED, NOT_RUN) else [],
         "figures": [_link(findings, statement, id) for id in dict.fromkeys(f for c in statement.claims for f in c.figures)],
@@ -68,6 +69,14 @@ def statement_line(findings: Findings, statement: Statement) -> dict[str, Any]:
         "of": len(statement.claims) if row is None else int(row["claims"]), "reproduced": counts[0], "missed": counts[1], "undecided": counts[2],
         "cause": CAUSES[statement.cause.kind if statement.cause else ""] if missed else "",
     }  # fmt: skip
+
+
+def _unsure(row: Row | None, claims: Sequence[Row | None]) -> int:
+    """How many claims have a verdict alone and count as inconclusive, since the statement's error rate does not keep it."""
+    if row is None:
+        return 0
+    alone = sum(c is not None and not c["role"] and c["verdict"] == INCONCLUSIVE for c in claims)
+    return max(0, int(row["inconclusive"]) - alone)
 
 
 def worst_first(line: dict[str, Any]) -> tuple[int, float]:

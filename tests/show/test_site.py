@@ -36,7 +36,7 @@ from bbrlab.results.figures import figures_at
 from bbrlab.results.run_folder import find_run
 from bbrlab.results.shipped import ShownResults
 from bbrlab.results.tables import write_table
-from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
+from bbrlab.results.verdicts import INCONCLUSIVE, NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.scenario.load import base_point, load_points, load_scenario
 from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings, load_findings
@@ -50,6 +50,7 @@ from bbrlab_apps.site.model_accuracy import HERE, accuracies, accuracy_table, di
 from bbrlab_apps.site.notebook_page import notebook_page
 from bbrlab_apps.site.run_page import write_run_page
 from bbrlab_apps.site.setting import setting_of
+from bbrlab_apps.site.statement_view import _unsure
 from bbrlab_apps.site.who_wins import _cells, where_it_wins
 from tests.made_up import all_statements, table
 from tests.made_up_runs import made_up_run
@@ -226,6 +227,25 @@ def test_the_front_counts_the_papers_statements_and_the_labs_own_apart(site):
     assert sum(numbers[-2:]) == len(all_statements()) - len(of_papers), "at second hand, and the lab's own"
 
 
+def test_a_paper_whose_statements_are_all_at_second_hand_is_led_to(site):
+    """It has no line of its own among what counts, and was on no list."""
+    for page, base in (("index.html", "papers/"), ("papers/index.html", "")):
+        text = (site / page).read_text(encoding="utf-8")
+        assert re.search(rf'All 9 statements of <a href="{base}scherrer2022\.html">[^<]+</a> are counted apart', text)
+
+
+def test_from_a_list_of_studies_there_is_a_way_back(site):
+    text = (site / "studies" / "index.html").read_text(encoding="utf-8")
+    assert "papers/index.html" in text[text.index("bd-breadcrumbs") :].partition("</ul>")[0]
+
+
+def test_a_verdict_that_does_not_count_is_told_where_claims_have_theirs():
+    """A statement was inconclusive with 0 of 6 claims above a table in which four had reproduced."""
+    rows = [{"verdict": verdict, "role": ""} for verdict in (REPRODUCED, REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)]
+    assert _unsure({"inconclusive": 4}, rows) == 3 and _unsure({"inconclusive": 1}, rows) == 0
+    assert _unsure({"inconclusive": 0}, [*rows, None]) == 0 and _unsure(None, rows) == 0
+
+
 def judged(verdicts: dict[str, tuple[str, float]]) -> Findings:
     """Findings without figures: of some claims a verdict and a mean, of every statement of theirs one that follows from them all."""
     found = [s for s in all_statements() if {c.id for c in s.claims} & verdicts.keys()]
@@ -309,7 +329,7 @@ def test_half_a_minute_tells_how_many_are_decided_and_how_near():
     found = distances(judged(verdicts), whole.claims)
     assert found == pytest.approx([0.02] * len(shares))
     words = distance_words(found)
-    assert f"Of {len(shares)} published shares of the link" in words and "within **0.02**" in words
+    assert f"Of {len(shares)} published shares (of the link" in words and "within **0.02**" in words
     assert distances(judged({}), whole.claims) == [] and distance_words([0.02] * 9) == "", "few have no quantile"
     undecided = outcome_words(judged(verdicts).statements)
     assert undecided == "None of the **1** statements is decided yet: that needs more runs, or longer ones."
@@ -322,7 +342,7 @@ def test_half_a_minute_tells_how_many_are_decided_and_how_near():
 def test_a_list_of_statements_says_how_many_claims_and_a_figure_its_setting(site):
     text = (site / "papers" / "sarpkaya2025.html").read_text(encoding="utf-8")
     assert (
-        "1 or 4 BBRv1 against 1 CUBIC; 10 Mbit/s; base RTT 40 ms; buffer 1 or 4 BDP; fifo; 60 s, measured from 20 to 60 s."
+        "1 or 4 BBRv1 against 1 CUBIC; 10 Mbit/s; base RTT 40 ms; buffer 1 or 4 BDP; drop-tail; 60 s, measured from 20 to 60 s."
         in text
     )
 
@@ -342,10 +362,11 @@ def test_every_setting_is_a_sentence():
     [
         ("scherrer2022/droptail", r"\(31\.2 to 38\.4 ms\) against .*\(30\.2 to 37\.8 ms\); 100 Mbit/s; buffer"),
         ("sarpkaya2025/fig4", r"; base RTT 30 to 40 ms; "),
+        ("zeynali2024/fig1", r"; drop-tail or CoDel; 300 s"),
         ("questions/rtt_fairness", r"^1 BBRv3 against 1 BBRv3 \(100 ms\); .*; base RTT 20 ms; "),
     ],
 )
-def test_a_setting_has_the_rtts_of_its_flows(figure, words):
+def test_a_setting_has_its_queues_and_the_rtts_of_its_flows(figure, words):
     (found,) = figures_at("full", [figure])
     assert re.search(words, setting_of(found))
 

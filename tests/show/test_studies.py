@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_a_page_has_the_question_a_chart_with_its_numbers_and_the_command(tmp_pa
     assert "<code>snakemake --cores 2 questions/issue109</code>" in page
     assert 'href="../docs/explanation/issue109.html"' in page
     index = pages["studies/index"]
-    assert 'href="issue109.html"' in index
+    assert 'href="issue109.html"' in index and re.search(r"```\{toctree\}[^`]*\nissue109\n", index), "the way back"
     assert "bbrlab sweep scenarios/l4s.yaml --kernel lab-7.3" in index and "docs/explanation/l4s.html" in index
 
 
