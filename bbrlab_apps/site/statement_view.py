@@ -75,7 +75,7 @@ def _unsure(row: Row | None, claims: Sequence[Row | None]) -> int:
     """How many claims have a verdict alone and count as inconclusive, since the statement's error rate does not keep it."""
     if row is None:
         return 0
-    alone = sum(c is not None and not c["role"] and c["verdict"] == INCONCLUSIVE for c in claims)
+    alone = len([c for c in claims if c is not None and not c["role"] and c["verdict"] == INCONCLUSIVE])
     return max(0, int(row["inconclusive"]) - alone)
 
 

@@ -182,7 +182,7 @@ def choose(
         # other, and cases, which come before all, if no field.
         fields = [c for c in left if c not in ("case", FLOWS)]
         if source.claims_file is not None:
-            fields.sort(key=lambda c: -_numbers_in(table[c]))
+            fields.sort(key=lambda c: -_numbers_in(table, c))
         fields.sort(key=lambda c: c.endswith(".cca"))
         x = next((c for c in [*fields, *left] if c != hue), FLOWS)
         left = [c for c in left if c != x]
@@ -198,9 +198,10 @@ def choose(
     return Choice(y, x, hue, left, sampled)
 
 
-def _numbers_in(values: pd.Series) -> int:
+def _numbers_in(table: pd.DataFrame, column: str) -> int:
     """How many numbers a column has; 0 of one with words."""
-    return values.nunique() if all(is_number(v) for v in values) else 0
+    values = set(table[column])
+    return len(values) if all(is_number(v) for v in values) else 0
 
 
 def _are_one(table: pd.DataFrame, one: str, two: str) -> bool:
