@@ -222,7 +222,14 @@ def test_a_campaign_that_is_not_finished_is_not_packed(results, package, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("names", [["points"], ["claims", "statements"], ["tang.claims", "tang.statements"]])
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(["points"], marks=pytest.mark.slow),
+        pytest.param(["claims", "statements"], marks=pytest.mark.slow),
+        ["tang.claims", "tang.statements"],
+    ],
+)
 def test_a_part_is_packed_with_the_verdicts_that_there_are_the_whole_needs_all(results, names):
     part = Finished("smoke", [figure()], results)
     for name in names:

@@ -117,6 +117,7 @@ def test_another_kernel_misses(second):
         program.unlink()
 
 
+@pytest.mark.slow
 def test_another_iperf3_misses(second):
     second.make((1, 1))
     program = second.program("dpkg-query", '#!/bin/sh\n/usr/bin/dpkg-query "$@" | sed "s/^iperf3 .*/iperf3 99/"\n')

@@ -229,14 +229,16 @@ def test_the_stages_that_a_file_decides():
     ("path", "anew"),
     [
         ("mininet/dumbbell.py", RUNS - {"burst_notebook"}),  # runs alone
-        ("bbrlab/kernel/specs.py", RUNS | {"kernel"}),  # kernel, runs, and what is behind them
+        pytest.param(
+            "bbrlab/kernel/specs.py", RUNS | {"kernel"}, marks=pytest.mark.slow
+        ),  # kernel, runs, and what is behind them
         ("kernels/options/um.config", KERNEL),  # no stage: an input of the kernel
-        ("bbrlab/results/statistics.py", TABLES),
+        pytest.param("bbrlab/results/statistics.py", TABLES, marks=pytest.mark.slow),
         ("data/sarpkaya2025/models.yaml", CLAIMS | PREDICTIONS),
-        ("data/tang/table2.csv", CLAIMS),
-        ("bbrlab/show/plots/style.py", PAGES),
+        pytest.param("data/tang/table2.csv", CLAIMS, marks=pytest.mark.slow),
+        pytest.param("bbrlab/show/plots/style.py", PAGES, marks=pytest.mark.slow),
         ("notebooks/tang.ipynb", {"notebook"} | SITE),
-        ("bbrlab_apps/site/static/site.css", SITE),
+        pytest.param("bbrlab_apps/site/static/site.css", SITE, marks=pytest.mark.slow),
         ("data/README.md", SITE),  # an input of the site
     ],
 )

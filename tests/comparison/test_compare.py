@@ -135,6 +135,7 @@ def test_one_side_that_does_not_scatter_by_chance_is_no_proof(figure):
     assert set(outcomes(compare_points(still, b, ["share_of_capacity"]))) == {MOVED}
 
 
+@pytest.mark.slow
 def test_of_seeds_of_one_point_hardly_any_move():
     """Two halves of the seeds that a point has: nothing differs, so that at most one set of comparisons in twenty may say that
     something does. Real runs, of which many numbers are equal in both seeds of a half."""

@@ -259,6 +259,7 @@ def test_the_tutorial_begins_with_the_set_up():
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_every_command_of_the_tutorial_runs(tmp_path):
     """As a reader types them, one after the other, but for ``make setup`` and where results go."""
     env = os.environ | {

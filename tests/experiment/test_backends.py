@@ -197,6 +197,7 @@ def test_the_machine_itself(run_on_a_machine, run_scenario):
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_ipv6_on_the_machine_itself(run_on_a_machine):
     """On a machine with IPv6, but not on new interfaces: the switches' ports would send packets of their own."""
     before = "echo 0 >/proc/sys/net/ipv6/conf/all/disable_ipv6; sysctl net.ipv6.conf.default.disable_ipv6=1;"
@@ -208,6 +209,7 @@ def test_ipv6_on_the_machine_itself(run_on_a_machine):
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_the_machine_as_it_was(run_on_a_machine):
     out = run_on_a_machine(before="timeout --signal INT 15", status=124, **MIX)
     assert not (out / "result/summary.json").exists()

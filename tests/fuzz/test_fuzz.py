@@ -25,9 +25,9 @@ def test_many_mutated_scenarios():
 
 
 def test_no_mutated_claims_file_ends_in_a_traceback():
-    found, failures = fuzz_claims.try_all(60, seed=17)
+    found, failures = fuzz_claims.try_all(20, seed=17)
     assert not failures, failures[0]
-    assert min(found["understood"], found["refused"]) > 5, "both ways are tried"
+    assert min(found["understood"], found["refused"]) > 2, "both ways are tried"
 
 
 @pytest.mark.slow
@@ -61,10 +61,10 @@ def assignment(tmp_path_factory):
 
 @pytest.mark.guest
 def test_mutated_submissions_are_graded(assignment):
-    found, crashes = fuzz_submissions.fuzz(*assignment, 60, seed=1)
+    found, crashes = fuzz_submissions.fuzz(*assignment, 30, seed=1)
     assert not crashes, crashes[0]
-    assert found["fewer"] > 20
-    assert found["full marks"] > 3, "what is broken beyond reading tries nothing"
+    assert found["fewer"] > 10
+    assert found["full marks"] > 1, "what is broken beyond reading tries nothing"
 
 
 @pytest.mark.slow

@@ -330,6 +330,7 @@ def full_marks(course: Path, folder: Path) -> None:
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_the_first_reference_solution_gets_full_marks(tmp_path):
     full_marks(paths.ROOT / "courses" / "first-dumbbell", tmp_path)
 

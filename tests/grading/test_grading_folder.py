@@ -147,7 +147,9 @@ def hostile_class(tmp_path_factory):
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("whole_class", [False, True], ids=["one", "class"])
+@pytest.mark.parametrize(
+    "whole_class", [pytest.param(False, marks=pytest.mark.slow, id="one"), pytest.param(True, id="class")]
+)
 def test_grading_from_inside_a_submission_runs_nothing_of_it(whole_class, hostile_class, tmp_path):
     rubric, good = hostile_class
     proof = tmp_path / PROOF

@@ -43,7 +43,8 @@ def test_the_same_seed_gives_the_same_bytes(run_scenario):
 
 
 @pytest.mark.parametrize(
-    ("rate_mbit", "pacing"), [(10, "internal"), pytest.param(1000, "internal", marks=pytest.mark.slow), (1000, "fq")]
+    ("rate_mbit", "pacing"),
+    [(10, "internal"), *(pytest.param(1000, pacing, marks=pytest.mark.slow) for pacing in ("internal", "fq"))],
 )
 def test_packets_that_leave_late_do_not_slow_a_paced_flow(run_scenario, rate_mbit, pacing):
     """Lateness that added up would be 25 us for each packet, and a packet takes 12 at 1 Gbit/s."""

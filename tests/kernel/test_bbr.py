@@ -20,6 +20,7 @@ from tests.recorded import skip_for_another_guest
 
 pytestmark = pytest.mark.guest
 V2_V3 = ("bbr2", "bbr3")
+SLOW_V2 = (pytest.param("bbr2", marks=pytest.mark.slow), "bbr3")
 RATE_MBIT, RTT_MS, BUFFER_BDP = 100, 50, 8
 MSS, FRAME = 1448, 1514
 BDP_PACKETS = RATE_MBIT * RTT_MS * 1000 / 8 / FRAME
@@ -357,7 +358,7 @@ def test_in_flight_at_transmission_is_exact(traced, cca):
     assert (sampled["bbr_tx_in_flight"] == sampled["rate_delivered"]).all()
 
 
-@pytest.mark.parametrize("cca", V2_V3)
+@pytest.mark.parametrize("cca", SLOW_V2)
 def test_in_flight_at_transmission_of_large_segments(traced, cca):
     """An ACK may cover a part of a segment of up to 64 kB: its packets left before the others, which do not count."""
     run = traced(
@@ -390,6 +391,7 @@ def test_shallow_buffer(run_scenario, cca):
     assert result.summary["bottleneck"]["utilisation"] > 0.8
 
 
+@pytest.mark.slow
 def test_random_loss_cliffs(run_scenario):
     """v1 hardly notices 3 %; v2 and v3 stand .25 %, and at 3 % lose more than half of what they have then."""
     goodput = {}
@@ -420,7 +422,7 @@ def test_lower_bounds_fall_by_what_is_not_delivered(traced, cca):
 # ---- 11.4: inflight_hi ----
 
 
-@pytest.mark.parametrize("cca", V2_V3)
+@pytest.mark.parametrize("cca", SLOW_V2)
 def test_cruise_leaves_headroom(traced, cca):
     """CRUISE begins, and stays, at .85 inflight_hi or less; without the parameter it does not."""
     shallow = {"network__rate_mbit": 50, "network__buffer__bdp": 0.3, "duration_s": 40}
@@ -462,7 +464,7 @@ def test_ten_times_less_bandwidth(traced, cca):
     assert run.result.samples is not None
 
 
-@pytest.mark.parametrize("cca", V2_V3)
+@pytest.mark.parametrize("cca", SLOW_V2)
 def test_ten_times_more_bandwidth(traced, cca):
     """Case 15: found within some probes."""
     run = traced(cca, network__rate_mbit=5, network__buffer__bytes=200_000, duration_s=60,
@@ -490,7 +492,7 @@ def test_application_limited_flow_stays_in_startup(traced, cca):
     assert not flag(run.acks, "full_bw_reached").any()
 
 
-@pytest.mark.parametrize("cca", V2_V3)
+@pytest.mark.parametrize("cca", SLOW_V2)
 def test_ack_aggregation_enlarges_the_window(traced, cca):
     """Cases 12 and 13: with ACKs that come in bunches every 20 ms the window exceeds two BDPs; without the estimate
     (Bless et al., section IV-B) it does not."""
@@ -652,7 +654,7 @@ ECN_PATH = {
 }
 
 
-@pytest.mark.parametrize("cca", V2_V3)
+@pytest.mark.parametrize("cca", SLOW_V2)
 def test_ecn_modes(traced, cca):
     """off: no ECT, so no marks; ignore: marks, and no response; on: they bound the flow, and the queue is shorter."""
     marks, queue, bounded = {}, {}, {}
@@ -702,6 +704,7 @@ def test_offload_budget_is_a_parameter(traced):
     assert window[True] > window[False]
 
 
+@pytest.mark.slow
 def test_precautionary_is_a_parameter(traced):
     shallow = {"network__rate_mbit": 50, "network__buffer__bdp": 0.3, "duration_s": 40}
     seen = {}

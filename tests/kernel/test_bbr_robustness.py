@@ -54,6 +54,7 @@ def selftest(name, folder, kernel=None):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_thousands_of_connections_leave_nothing(tmp_path):
     """Opened, used, switched to another CCA on the way, aborted, refused: no panic, no socket and no memory left."""
     output = selftest("connections", tmp_path)

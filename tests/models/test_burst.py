@@ -52,7 +52,9 @@ def rms(values):
     return float(np.sqrt((np.asarray(values) ** 2).mean()))
 
 
-@pytest.mark.parametrize("figure", LIMITS)
+@pytest.mark.parametrize(
+    "figure", [pytest.param(f, marks=[] if f in ("fig2a", "fig5a") else pytest.mark.slow) for f in LIMITS]
+)
 def test_published_shares(figure):
     chosen = burst_panels.cells(figure, 16)
     found = burst_panels.modelled(figure, chosen, "draft", seeds=1)
@@ -104,7 +106,7 @@ NETWORKS = {
 }
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(**NETWORKS)
 def test_what_holds_in_any_network(ccas, rate_mbit, rtts_ms, buffer_packets, segments, seed):
     """Packets are conserved, the link carries what it can, the queue holds what it can, and nothing is lost before it was full."""
@@ -520,6 +522,7 @@ def test_curve_beside_a_panel(tmp_path):
     assert "burst" in lines
 
 
+@pytest.mark.slow
 def test_kept_tables_are_made_again():
     """Some cells of data/burst/panels.csv and a row of parts.csv, as `bbrlab model table` computes them."""
     kept = burst_tables.read("panels")
@@ -549,6 +552,7 @@ def test_errors_of_the_models():
     assert np.isnan(errors.loc[("fig5a", 16), "fluid_9s"]), "there is no fluid model of BBRv3"
 
 
+@pytest.mark.slow
 def test_table_command(tmp_path, monkeypatch):
     few = burst_tables.Table(["DOWN's gain of .9 (.75 in its place)"], burst_panels.parts, 0.1)
     monkeypatch.setitem(burst_tables.TABLES, "parts", few)

@@ -410,6 +410,7 @@ def exit_status_after(child: pexpect.spawn, last_words: str) -> int | None:
 
 
 @pytest.mark.guest
+@pytest.mark.slow
 def test_play_in_the_view(scenario_file, tmp_path):
     """It starts, shows the flow, does what is typed, completes a word, ends a command with Ctrl-C, and leaves the terminal."""
     child = spawn(scenario_file, tmp_path / "out", 120, 40)

@@ -166,7 +166,9 @@ def guests_of(child: pexpect.spawn) -> list[int]:
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("options", [(), ("--plain",)], ids=["view", "plain"])
+@pytest.mark.parametrize(
+    "options", [pytest.param((), marks=pytest.mark.slow, id="view"), pytest.param(("--plain",), id="plain")]
+)
 def test_a_play_whose_terminal_is_closed_is_kept(scenario_file, tmp_path, options):  # noqa: F811
     """As with Ctrl-D; a command that runs is ended."""
     out = tmp_path / "out"

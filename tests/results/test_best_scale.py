@@ -191,6 +191,7 @@ def test_a_papers_page_of_what_ships_reads_as_all_of_it(monkeypatch, tmp_path, s
     assert "stand when all on this paper's figures are judged together" in own.glance()
 
 
+@pytest.mark.slow
 def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, tmp_path):
     """And each statement, with its claims, at the largest scale that decides it; one's own results stand alone."""
     monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")

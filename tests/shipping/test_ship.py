@@ -86,6 +86,7 @@ def test_runs_of_two_binaries_of_one_kernel_ship_together():
         ship._check_one_origin([one, other])
 
 
+@pytest.mark.slow
 def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tmp_path):
     """Figure by figure a scale goes over to another kernel; pages say which runs are of the older one."""
     monkeypatch.setattr(ship, "commit_time", {"c": "2026-11-25T00:00:00Z", "d": "2026-11-28T00:00:00Z"}.get)
@@ -169,7 +170,7 @@ def a_quarter(kind: str, point: Point) -> pd.DataFrame:
     return pd.DataFrame({"share_of_capacity": [0.25]})
 
 
-@pytest.mark.parametrize("without_curves", [False, True])
+@pytest.mark.parametrize("without_curves", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_predictions_that_are_missing_are_computed(tmp_path, monkeypatch, without_curves):
     """Those of a page's curves unless they are to be left out."""
     asked: list[str] = []

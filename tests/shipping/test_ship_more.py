@@ -73,6 +73,7 @@ def test_one_after_the_other_is_what_both_at_once_are(campaign, first, tmp_path)
     assert told[0].startswith(SECOND) and told[-1] == "writing"
 
 
+@pytest.mark.slow
 def test_the_order_does_not_matter(campaign, tmp_path):
     pack(finished(campaign, SECOND), tmp_path / "second")
     pack(finished(campaign, FIRST, SECOND), tmp_path / "both")

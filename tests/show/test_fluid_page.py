@@ -20,7 +20,7 @@ def first_cells(folder):
     return folder / "models.ipynb"
 
 
-@pytest.mark.parametrize("ran", [[], ["fig2a"]])
+@pytest.mark.parametrize("ran", [pytest.param([], marks=pytest.mark.slow), ["fig2a"]])
 def test_a_campaign_of_some_papers_has_its_page(tmp_path, monkeypatch, ran):
     """Without any panel, and with one whose fluid predictions are not there: what is missing is said."""
     results = tmp_path / "results"

@@ -268,7 +268,8 @@ def test_every_way_to_send_conserves_the_bytes(seed, duration_s, offered_mbit, m
     assert sorted(other["bytes"]) == sorted(sizes)
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
 def test_two_megabytes_lie_between_two_pauses(seed):
     chunks = backbone_chunks(seed, 900)
     flows = chunks.groupby("flow").agg(bytes=("bytes", "sum"), chunks=("chunk", "size"), start_s=("start_s", "first"))
