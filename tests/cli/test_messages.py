@@ -236,7 +236,7 @@ def test_a_fault_of_another_kind_of_file(tmp_path):
     text = (paths.ROOT / "courses" / "fairness" / "rubric.yaml").read_text(encoding="utf-8")
     rubric.write_text(text.replace("\nrerun:", "\nrerunn:"))
     assert rubric.read_text() != text
-    assert bbrlab("check", str(rubric)).endswith("unknown key 'rerunn'; did you mean 'rerun'?")
+    assert bbrlab("check", str(rubric)).endswith("rerunn: unknown key; did you mean 'rerun'?")
 
 
 def test_the_help_of_schema_names_every_kind():
