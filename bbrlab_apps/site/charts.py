@@ -142,12 +142,12 @@ def in_reading_order(
         compete: whether there are several flow groups.
     """
 
-    def told(metric: str) -> tuple[int, int]:
+    def goal_counts(metric: str) -> tuple[int, int]:
         cells = [cell for cell in goals.get(metric, ()) if cell is not None]
         return sum(cell.value is not None for cell in cells), len(cells)
 
-    ordered = sorted(read, key=told, reverse=True)
-    if compete and (not ordered or (ordered[0] in _RATES and not any(told(ordered[0])))):
+    ordered = sorted(read, key=goal_counts, reverse=True)
+    if compete and (not ordered or (ordered[0] in _RATES and not any(goal_counts(ordered[0])))):
         return [MODELLED, *(metric for metric in ordered if metric != MODELLED)]
     return ordered
 
@@ -217,7 +217,7 @@ def _key(name: str, figure: Figure, points: list[Point]) -> dict[str, Any]:
     if all(isinstance(v, int | float) for v in values):
         values.sort()
     label = label_of_trait(name, points)
-    words = [_in_bytes(v) if name.endswith(".bytes") and isinstance(v, int | float) else words_of_case(v, figure.id) if name == "case" or name.endswith(".cca") else told(v, values) for v in values]  # fmt: skip
+    words = [_in_bytes(v) if name.endswith(".bytes") and isinstance(v, int | float) else words_of_case(v, figure.id) if name == "case" or name.endswith(".cca") else value_words(v, values) for v in values]  # fmt: skip
     return {"name": name, "label": label, "values": values, "words": words, "named": [named(label, w) for w in words], "crowded": are_crowded(values)}  # fmt: skip
 
 
@@ -404,7 +404,7 @@ def _goal_words(goal: Sequence[Any] | None) -> str:
     return number(goal[0]) if goal[0] is not None else f"{number(goal[1])} to {number(goal[2])}"
 
 
-def told(value: Any, among: Sequence[Any] = ()) -> str:
+def value_words(value: Any, among: Sequence[Any] = ()) -> str:
     """A swept value in words: a number that is not whole with no more digits than tell it from the others.
 
     Args:

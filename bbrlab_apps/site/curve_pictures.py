@@ -17,7 +17,7 @@ from bbrlab.results.shipped import ShownResults, is_shipped
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import before, buffer_full_ms
 from bbrlab_apps.site.case_words import words_of_case
-from bbrlab_apps.site.charts import label_of_trait, named, told
+from bbrlab_apps.site.charts import label_of_trait, named, value_words
 from bbrlab_apps.site.html import number
 
 FULL_MOST = 4  # times the longest queue: above that the line of the full buffer is left out
@@ -112,7 +112,9 @@ def _title(curves: Curves, point: Point) -> str:
             words.append(words_of_case(str(value), curves.figure.id))
         else:
             words.append(
-                named(label_of_trait(key, curves.points), told(value, [p.values.get(key) for p in curves.points]))
+                named(
+                    label_of_trait(key, curves.points), value_words(value, [p.values.get(key) for p in curves.points])
+                )
             )
     return ", ".join(words)
 

@@ -704,7 +704,6 @@ def test_offload_budget_is_a_parameter(traced):
     assert window[True] > window[False]
 
 
-@pytest.mark.slow
 def test_precautionary_is_a_parameter(traced):
     shallow = {"network__rate_mbit": 50, "network__buffer__bdp": 0.3, "duration_s": 40}
     seen = {}

@@ -108,7 +108,18 @@ NETWORKS = {
 
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(**NETWORKS)
-def test_what_holds_in_any_network(ccas, rate_mbit, rtts_ms, buffer_packets, segments, seed):
+def test_what_holds_in_any_network(**network):
+    check_network(**network)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(**NETWORKS)
+def test_what_holds_in_many_networks(**network):
+    check_network(**network)
+
+
+def check_network(ccas, rate_mbit, rtts_ms, buffer_packets, segments, seed):
     """Packets are conserved, the link carries what it can, the queue holds what it can, and nothing is lost before it was full."""
     rtt_ms = rtts_ms[: len(ccas)]
     length_s, bytes_per_s = 20, rate_mbit * 1e6 / 8

@@ -16,7 +16,7 @@ from bbrlab.results.algorithm_table import COLOURS
 from bbrlab.results.figures import figures_at
 from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site.case_words import words_of_case
-from bbrlab_apps.site.charts import ASKED, MODELLED, MODELS, are_crowded, chart_of, kind_of, table_of, told
+from bbrlab_apps.site.charts import ASKED, MODELLED, MODELS, are_crowded, chart_of, kind_of, table_of, value_words
 from bbrlab_apps.site.gains import gains_of
 from bbrlab_apps.site.html import embedded
 from tests.made_up import all_statements, table
@@ -130,7 +130,7 @@ def test_flows_are_called_by_their_algorithm_at_each_point(tmp_path):
     [(31.0067, [16, 31.0067, 64], "31"), (40.757, [40, 40.606, 40.757, 40.908], "40.76"), (1024, [8, 1024], "1024"), (0.115, [0.1, 0.115, 0.13], "0.115"), ("red", [], "red")],
 )  # fmt: skip
 def test_a_number_has_the_digits_that_tell_it(value, among, words):
-    assert told(value, among) == words
+    assert value_words(value, among) == words
 
 
 @pytest.mark.parametrize(

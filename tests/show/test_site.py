@@ -239,7 +239,7 @@ def test_from_a_list_of_studies_there_is_a_way_back(site):
     assert "papers/index.html" in text[text.index("bd-breadcrumbs") :].partition("</ul>")[0]
 
 
-def test_a_verdict_that_does_not_count_is_told_where_claims_have_theirs():
+def test_a_statements_page_says_how_many_verdicts_do_not_count():
     """A statement was inconclusive with 0 of 6 claims above a table in which four had reproduced."""
     rows = [{"verdict": verdict, "role": ""} for verdict in (REPRODUCED, REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)]
     assert _unsure({"inconclusive": 4}, rows) == 3 and _unsure({"inconclusive": 1}, rows) == 0

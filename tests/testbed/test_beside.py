@@ -582,7 +582,7 @@ def test_a_flow_begins_with_what_iperf3_omits_and_counts_behind_it(here, printed
         look(put("c.json", omitting(made.iperf3([made.flow("bbr1", seconds=11)], "bbr"), 10, printed)))
 
 
-def test_an_interval_that_cannot_be_read_is_told(here):
+def test_an_interval_that_cannot_be_read_is_named(here):
     test = made.iperf3([FLOW], "bbr3")
     test["intervals"][30]["streams"][0]["bytes"] = None
     read, _ = read_files([put("x.json", test)])
@@ -775,7 +775,7 @@ def test_an_rtt_that_is_known_tells_the_queue(here):
     assert "you say an RTT of 50 ms, and the files have one of 4" in look(path, rtt_ms=50).contradictions[0]
 
 
-def test_files_without_rtts_are_read_with_one_that_is_known(here):
+def test_a_given_rtt_serves_files_without_rtts(here):
     path = put("x.json", made.iperf3([made.flow("cubic").assign(rtt_ms=0)], "cubic"))
     refused = beside(path, "--no-run")
     assert "no file has an RTT" in str(refused.exception) and "--set network.rtt_ms=40" in str(refused.exception)
