@@ -98,13 +98,13 @@ def outcome_words(statements: pd.DataFrame) -> str:
         if undecided := _listed(counts, OPEN):
             words += f" Not decided: {undecided}."
     elif len(statements) and not total:
-        words = "All statements are counted apart."
+        words = ""
     else:
         words = f"None of the **{total}** statements is decided yet: that needs more runs, or longer ones."
     for name in (SECOND_HAND, OWN):
         if (where == name).any():
             listed = ", ".join(f"{n} {v}" for v, n in by_verdict(statements[where == name]).items() if n)
-            words += f" ({'And ' if total else ''}{name}: {listed}.)"
+            words += f" (And {name}: {listed}.)" if words else f"Counted apart, {name}: {listed}."
     return words
 
 

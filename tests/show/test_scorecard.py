@@ -105,7 +105,7 @@ def test_the_lab_s_own_readings_are_counted_apart(judged, tmp_path):
 def test_of_a_paper_at_second_hand_it_is_told_what_came_of_it():
     """Its page said that none of 0 statements was decided yet."""
     row = {"verdict": REPRODUCED, "exactness": "secondary", "own": False}
-    assert outcome_words(pd.DataFrame([row])) == "All statements are counted apart. (at second hand: 1 reproduced.)"
+    assert outcome_words(pd.DataFrame([row])) == "Counted apart, at second hand: 1 reproduced."
 
 
 def test_every_verdict_has_its_colours():
