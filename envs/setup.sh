@@ -48,7 +48,9 @@ if [ "$(cat .venv/bbrlab.mark 2>/dev/null)" != "$mark" ] || [ ! -x .venv/bin/bbr
     {
         # editable_mode=compat puts this folder on Python's path, where Snakemake looks for its plugins.
         /usr/bin/python3 -m venv .venv &&
-            .venv/bin/pip install --disable-pip-version-check --no-input --no-deps --require-hashes -r envs/requirements.lock &&
+            .venv/bin/pip install --disable-pip-version-check --no-input --no-compile --no-deps --require-hashes -r envs/requirements.lock &&
+            # pip would do this on one core. Some packages bring files that are no valid Python, as their test data.
+            { .venv/bin/python -m compileall -q -j 0 .venv/lib || true; } &&
             .venv/bin/pip install --disable-pip-version-check --no-input --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
     } >>"$log" 2>&1 || { tail_of_log; rm -rf .venv; fail "the Python environment could not be made (log: $log)"; }
     echo "$mark" >.venv/bbrlab.mark

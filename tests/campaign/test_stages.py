@@ -232,14 +232,14 @@ def test_the_stages_that_a_file_decides():
         pytest.param(
             "bbrlab/kernel/specs.py", RUNS | {"kernel"}, marks=pytest.mark.slow
         ),  # kernel, runs, and what is behind them
-        ("kernels/options/um.config", KERNEL),  # no stage: an input of the kernel
+        pytest.param("kernels/options/um.config", KERNEL, marks=pytest.mark.slow),  # no stage: an input of the kernel
         pytest.param("bbrlab/results/statistics.py", TABLES, marks=pytest.mark.slow),
         ("data/sarpkaya2025/models.yaml", CLAIMS | PREDICTIONS),
         pytest.param("data/tang/table2.csv", CLAIMS, marks=pytest.mark.slow),
         pytest.param("bbrlab/show/plots/style.py", PAGES, marks=pytest.mark.slow),
         ("notebooks/tang.ipynb", {"notebook"} | SITE),
         pytest.param("bbrlab_apps/site/static/site.css", SITE, marks=pytest.mark.slow),
-        ("data/README.md", SITE),  # an input of the site
+        pytest.param("data/README.md", SITE, marks=pytest.mark.slow),  # an input of the site
     ],
 )
 def test_exactly_what_stands_behind_a_change_is_made_anew(checkout, finished, path, anew):
@@ -377,7 +377,8 @@ def date(folder: Path, when_s: float) -> None:
         os.utime(path, (when_s + number / 1000,) * 2)
 
 
-@pytest.mark.parametrize("days", [pytest.param(-400, marks=pytest.mark.slow, id="behind"), pytest.param(2, id="ahead")])
+@pytest.mark.slow
+@pytest.mark.parametrize("days", [pytest.param(-400, id="behind"), pytest.param(2, id="ahead")])
 def test_results_of_a_clock_that_was_wrong(checkout, finished, days):
     """Nothing is made anew for the date alone, and no change is missed."""
     date(checkout / "results", time.time() + days * DAY_S)

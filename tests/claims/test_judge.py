@@ -390,7 +390,7 @@ POINTS_INSIDE = [(3, 0.5), (12, 1.0), (25, 1.0)]
 
 
 @pytest.mark.parametrize(("points", "inside"), POINTS_INSIDE)
-@pytest.mark.parametrize("rounds", [(2, 8), (10, 30)])
+@pytest.mark.parametrize("rounds", [(2, 8), pytest.param((10, 30), marks=pytest.mark.slow)])
 def test_true_at_every_point_is_rarely_not_reproduced(points, inside, rounds):
     """Every point ``inside`` standard deviations of a seed within the bound: not reproduced in at most one of forty."""
     rng = np.random.default_rng(points)
@@ -540,6 +540,7 @@ def test_p_values_are_those_of_scipy():
     assert (estimate(numbers).low, estimate(numbers).high) == pytest.approx((low, high))
 
 
+@pytest.mark.slow
 def test_error_rates_are_what_the_rules_say():
     """A mean on the very edge of what is expected is called within in one of forty trials, and in as many outside."""
     rng = np.random.default_rng(17)

@@ -161,15 +161,16 @@ def room(tmp_path_factory) -> tuple[Path, Path]:
     return folder / "class", rubric
 
 
+@pytest.mark.slow
 @pytest.mark.guest
 @pytest.mark.parametrize(
     ("number", "whole_group", "moment"),
     [
-        pytest.param(signal.SIGINT, True, "looking", marks=pytest.mark.slow, id="Ctrl-C, first looks"),
+        pytest.param(signal.SIGINT, True, "looking", id="Ctrl-C, first looks"),
         pytest.param(signal.SIGINT, True, "guest", id="Ctrl-C, a guest runs"),
-        pytest.param(signal.SIGTERM, False, "guest", marks=pytest.mark.slow, id="SIGTERM, a guest runs"),
-        pytest.param(signal.SIGTERM, True, "guest", marks=pytest.mark.slow, id="SIGTERM to all, a guest runs"),
-        pytest.param(signal.SIGTERM, False, "one graded", marks=pytest.mark.slow, id="SIGTERM, one is graded"),
+        pytest.param(signal.SIGTERM, False, "guest", id="SIGTERM, a guest runs"),
+        pytest.param(signal.SIGTERM, True, "guest", id="SIGTERM to all, a guest runs"),
+        pytest.param(signal.SIGTERM, False, "one graded", id="SIGTERM, one is graded"),
     ],
 )  # fmt: skip
 def test_a_class_that_is_graded(room, tmp_path, number, whole_group, moment):

@@ -255,10 +255,9 @@ def unpacked(tmp_path_factory):
     return tmp_path_factory.mktemp("build")
 
 
+@pytest.mark.slow
 @pytest.mark.compiles
-@pytest.mark.parametrize(
-    "has_view", [pytest.param(True, marks=pytest.mark.slow, id="view"), pytest.param(False, id="plain")]
-)
+@pytest.mark.parametrize("has_view", [pytest.param(True, id="view"), pytest.param(False, id="plain")])
 def test_sigterm_ends_a_play_whose_kernel_is_being_built(unpacked, tmp_path, monkeypatch, has_view):
     """At once, with every compiler, whether the play has a terminal or not."""
     scenario, out = tmp_path / "s.yaml", tmp_path / "out"

@@ -58,6 +58,7 @@ def judged(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_verdicts_and_predictions_follow_and_runs_stay(judged, tmp_path):
     before = contents(judged)
     content = {name: read_table(judged / "quick" / name) for name in read_manifest(judged, "quick").files}

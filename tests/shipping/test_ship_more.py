@@ -81,6 +81,7 @@ def test_the_order_does_not_matter(campaign, tmp_path):
     assert contents(tmp_path / "second") == contents(tmp_path / "both")
 
 
+@pytest.mark.slow
 def test_a_figure_that_ships_is_replaced(campaign, first, tmp_path):
     """With all that was said of its runs; those of the other stay."""
     pack(finished(campaign, SECOND), first, others=OtherFigures.KEEP)

@@ -25,7 +25,8 @@ from bbrlab.workload.workload import workload_of
 from tests.conftest import scenario_dict
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
 def test_the_model_has_the_published_facts(seed):
     """Bless et al. 2025, section VI: 18.2 kB, 6.4 MB, 280.7 MB, 1.25 Gbit/s, of 15 minutes."""
     flows = collapsed_chunks(backbone_chunks(seed, 900))
