@@ -123,7 +123,12 @@ def figures_called(name: str, ids: Iterable[str]) -> list[str]:
 
 
 def _suggestion(name: str, ids: Iterable[str]) -> str:
-    """The closest name to an unknown one, and the known papers or figures, for a message."""
+    """The closest name to an unknown one, and the known papers or figures, for a message; of a scenario file how it is named."""
+    if name.endswith(".yaml"):
+        figure = "/".join(Path(name).with_suffix("").parts[-2:])
+        if figure in ids:
+            return f", a figure is named without folder and ending: {figure}"
+        return "; a file of your own is looked at by bbrlab check, and run by bbrlab run and bbrlab sweep"
     of_papers: dict[str, list[str]] = {}
     for id in ids:
         of_papers.setdefault(id.split("/")[0], []).append(id)
