@@ -16,7 +16,9 @@ pytestmark = pytest.mark.guest  # needs the kernel's source
 
 CODE = [path for folder in ("acks", "bbr", "cca", "sched") for path in sorted((paths.KERNELS / folder).glob("*.[ch]"))]
 SERIES = [
-    path for folder in ("acks", "bbr", "sched") for path in sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))
+    path
+    for folder in ("acks", "bbr", "before-4.20", "sched")
+    for path in sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))
 ]
 PREFIXES = {
     "acks": ("ack_record", "tcp_record_", "__tcp_record_"),
