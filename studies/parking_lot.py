@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca
+from bbrlab.results.statistics import over_seeds
 
 TITLES = {"parking_lot": "one base RTT, 40 ms", "parking_lot_hops": "base RTT 20 ms and 20 ms for each link"}
 FAIR: dict[str, Callable[[Any], Any]] = {  # {name: share of the link of a flow over n links, all RTTs equal}
@@ -59,11 +60,15 @@ def point_of(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def table_of(folders: list[Path]) -> pd.DataFrame:
-    """The points of studies, means over their seeds; runs that failed a self-check are left out."""
+    """The points of studies, means over their seeds; runs that failed a self-check are left out.
+
+    ``half`` is half the width of the share's 95 % interval (NaN for one seed).
+    """
     files = [file for folder in folders for file in sorted(folder.glob("runs/*/seed-*/summary.json"))]
     runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     rows = pd.DataFrame([point_of(summary) for summary in runs if summary["ok"]])
-    return rows.groupby(["study", "cca", "links"], sort=True).mean().reset_index()
+    of_points = rows.groupby(["study", "cca", "links"], sort=True)
+    return of_points.mean().assign(half=over_seeds(of_points["share"])["half"]).reset_index()
 
 
 def draw(table: pd.DataFrame) -> Any:
@@ -73,7 +78,7 @@ def draw(table: pd.DataFrame) -> Any:
     for place, study in zip(axes.flat, studies, strict=True):
         rows = table[table["study"] == study]
         for cca, of in rows.groupby("cca"):
-            place.plot(of["links"], of["share"], "o-", color=colour_of_cca(str(cca)), label=label_of_cca(str(cca)))
+            place.errorbar(of["links"], of["share"], of["half"], fmt="o-", capsize=3, color=colour_of_cca(str(cca)), label=label_of_cca(str(cca)))  # fmt: skip
         reno = rows[rows["cca"] == "reno"]
         place.plot(
             reno["links"], reno["law"], "D", color="black", ms=4, mfc="none", label="Reno by the square-root law"

@@ -99,7 +99,10 @@ def test_a_figure_by_its_name_alone_is_that_of_every_paper():
         ("tang/fg2", "'tang/fg2', did you mean tang/fig2? (there are tang/fig2, tang/fig3, "),
         ("elsewhere", "'elsewhere' (there are bless2025, "),
         ("scenarios/tang/fig2.yaml", "', a figure is named without folder and ending: tang/fig2"),
-        ("mine.yaml", "'mine.yaml'; a file of your own is looked at by bbrlab check, and run by bbrlab run and bbrlab sweep"),
+        (
+            "mine.yaml",
+            "'mine.yaml'; a file of your own is looked at by bbrlab check, and run by bbrlab run and bbrlab sweep",
+        ),
     ],
 )
 def test_a_figure_that_there_is_not(name, said):

@@ -41,6 +41,7 @@ def test_the_table_leaves_out_what_failed_and_is_drawn(tmp_path):
         (folder / "summary.json").write_text(json.dumps(content), encoding="utf-8")
     table = table_of([tmp_path])
     assert list(table["links"]) == [1, 2]
+    assert table["half"].isna().all(), "of one seed each"
     draw(table).savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
