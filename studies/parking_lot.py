@@ -20,6 +20,7 @@ from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca
 from bbrlab.results.statistics import over_seeds
 
 TITLES = {"parking_lot": "one base RTT, 40 ms", "parking_lot_hops": "base RTT 20 ms and 20 ms for each link"}
+DODGE = 0.05  # links, between algorithms whose intervals would lie on each other
 FAIR: dict[str, Callable[[Any], Any]] = {  # {name: share of the link of a flow over n links, all RTTs equal}
     "max-min": lambda n: np.full(len(n), 0.5),
     "least potential delay": lambda n: 1 / (1 + np.sqrt(n)),
@@ -77,8 +78,9 @@ def draw(table: pd.DataFrame) -> Any:
     figure, axes = plt.subplots(1, len(studies), figsize=(5.2 * len(studies), 4.2), sharey=True, squeeze=False, layout="constrained")  # fmt: skip
     for place, study in zip(axes.flat, studies, strict=True):
         rows = table[table["study"] == study]
-        for cca, of in rows.groupby("cca"):
-            place.errorbar(of["links"], of["share"], of["half"], fmt="o-", capsize=3, color=colour_of_cca(str(cca)), label=label_of_cca(str(cca)))  # fmt: skip
+        for number, (cca, of) in enumerate(rows.groupby("cca")):
+            beside = of["links"] + DODGE * (number - 2)
+            place.errorbar(beside, of["share"], of["half"], fmt="o-", capsize=3, color=colour_of_cca(str(cca)), label=label_of_cca(str(cca)))  # fmt: skip
         reno = rows[rows["cca"] == "reno"]
         place.plot(
             reno["links"], reno["law"], "D", color="black", ms=4, mfc="none", label="Reno by the square-root law"
@@ -87,7 +89,7 @@ def draw(table: pd.DataFrame) -> Any:
         for (name, fair), dash in zip(FAIR.items(), (":", "--", "-."), strict=True):
             if study == studies[0]:
                 place.plot(n, fair(n), dash, color="0.6", lw=1, label=name)
-        place.set(title=TITLES[study], xlabel="links that it crosses", xticks=range(1, 5), ylim=(0, 0.65))
+        place.set(title=TITLES[study], xlabel="links that it crosses", xticks=range(1, 5), ylim=(0, 0.85))
     axes[0, 0].set_ylabel("share beside a cross flow")
     figure.legend(
         *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9
