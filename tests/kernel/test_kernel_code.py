@@ -17,7 +17,7 @@ pytestmark = pytest.mark.guest  # needs the kernel's source
 CODE = [path for folder in ("acks", "bbr", "cca", "sched") for path in sorted((paths.KERNELS / folder).glob("*.[ch]"))]
 SERIES = [
     path
-    for folder in ("acks", "bbr", "before-4.20", "sched")
+    for folder in ("acks", "bbr", "before-4.20", "sched", "three-packets")
     for path in sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))
 ]
 PREFIXES = {

@@ -24,7 +24,7 @@ from tests.kernel.test_kernel_source import git
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
-OTHERS = ["lab-5.10", "lab-6.1", "lab-6.12-before-4.20", "lab-7.3"]
+OTHERS = ["lab-5.10", "lab-6.1", "lab-6.12-before-4.20", "lab-6.12-three-packets", "lab-7.3"]
 CHECKED = "lab-6.12-checked"
 CCAS = ["bbr1", "bbr2", "bbr3", "cubic", "dctcp", "reno"]
 MARKING = {"kind": "fq_codel", "ecn": True}
@@ -107,6 +107,27 @@ def test_it_carries_ipv6_and_repeats_itself(other, run_scenario):
     assert 1428 / 1514 - 0.02 < runs[0].summary["bottleneck"]["utilisation"] < 1428 / 1514 + 0.001
     first, second = ((run.folder / "samples.parquet").read_bytes() for run in runs)
     assert first == second
+
+
+def test_without_the_margin_a_bbr1_flow_queues_more(run_scenario):
+    """As it paced before Linux 4.20 (docs/explanation/kernel_age.md: 0.95 and 0.30 RTTs over 60 s)."""
+    short = {"network__rate_mbit": 100, "network__rtt_ms": 10, "network__buffer": {"bytes": 10_000_000}}
+    short |= {"flows": [{"cca": "bbr1"}], "hosts__segmentation": "nic", "duration_s": 20, "window_s": [0, 20]}
+    names = "lab-6.12", "lab-6.12-before-4.20"
+    now, before = (run_scenario(**short, kernel_name=built(name).name) for name in names)
+    assert not now.failed + before.failed
+    queued = [run.summary["bottleneck"]["queue_ms"]["mean"] for run in (now, before)]
+    assert queued[1] > 1.5 * queued[0]
+
+
+def test_with_three_packets_the_windows_of_bbr1_flows_are_smaller(run_scenario):
+    """Than with three bursts: eight flows, the set-up of Tang's Table III."""
+    eight = {"network__rate_mbit": 10, "network__rtt_ms": 200, "network__buffer__bdp": 1.5}
+    eight |= {"flows": [{"cca": "bbr1", "count": 8}], "duration_s": 60, "window_s": [30, 60]}
+    names = "lab-6.12", "lab-6.12-three-packets"
+    bursts, packets = (run_scenario(**eight, kernel_name=built(name).name) for name in names)
+    assert not bursts.failed + packets.failed
+    assert packets.summary["groups"][0]["cwnd_packets_p50"] < bursts.summary["groups"][0]["cwnd_packets_p50"] - 8
 
 
 def test_traced_processes_give_the_same_bytes(run_scenario, monkeypatch):
