@@ -23,7 +23,7 @@ Field = tuple[str, ...]  # of a claim: keys from the outermost
 
 
 def problems_of(
-    claim: Claim, figures: dict[str, Figure], traits: Callable[[str], Collection[str]] = traits_of
+    claim: Claim, figures: Mapping[str, Figure], traits: Callable[[str], Collection[str]] = traits_of
 ) -> Iterator[tuple[Field, str]]:
     """What is wrong with a claim beside the scenarios: (field, problem) each, the field as its place below the claim.
 

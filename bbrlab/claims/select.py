@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bbrlab.claims.schema import RELATIVE_TOLERANCE, Term, same_number
@@ -55,10 +56,31 @@ def name_of(term: Term, point: Point) -> str:
     return ", ".join(f"{key.removeprefix('network.')} {point.traits.get(key)}" for key in term.keys)
 
 
+class _FullFigures(Mapping[str, Figure]):
+    """Reads a figure when it is asked for: one figure's claims speak of few."""
+
+    def __init__(self) -> None:
+        self._ids = list(scenario_files())
+        self._read: dict[str, Figure] = {}
+
+    def __getitem__(self, id: str) -> Figure:
+        if id not in self._read:
+            if id not in self._ids:
+                raise KeyError(id)
+            (self._read[id],) = figures_at(FULL, [id])
+        return self._read[id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+
 @functools.cache
-def full_figures() -> dict[str, Figure]:
+def full_figures() -> Mapping[str, Figure]:
     """Every figure at its full size, by id."""
-    return {f.id: f for f in figures_at(FULL, list(scenario_files()))}
+    return _FullFigures()
 
 
 @functools.cache

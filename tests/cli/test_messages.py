@@ -14,6 +14,7 @@ from bbrlab.cli import main
 from bbrlab.cli.app import EXIT_FAILED, overrides_of, words_of
 from bbrlab.cli.commands import app
 from bbrlab.cli.run import _by_group, all_points_with
+from bbrlab.kernel.specs import load_specs
 from bbrlab.run.output import prepare_out
 from bbrlab.run.run import check_seed
 from bbrlab.scenario.load import load_scenario, points_of
@@ -148,7 +149,7 @@ def test_a_forecast_is_of_figures():
     ("path", "said"),
     [
         ("courses/fairness/rubric.yaml", "rubric fairness, "),
-        ("config/kernels.yaml", "11 kernels, lab-6.12 by default"),
+        ("config/kernels.yaml", f"{len(load_specs().kernels)} kernels, lab-6.12 by default"),
         ("config/config.yaml", "configuration of the workflow, scales smoke, quick, full"),
         ("config/container.yaml", "the container's image, on "),
         ("scenarios/tang/fig2.yaml", "tang/fig2, 2 points x 3 trials, 100 s each; about "),
