@@ -29,6 +29,8 @@ def execute_notebook(notebook: Path, out: Path, parameters: dict[str, str], figu
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
+    from bbrlab.show.notebook_kernel import PollingManager
+
     os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
     # The date in a PDF, so that equal figures are equal files.
     os.environ.setdefault("SOURCE_DATE_EPOCH", "0")
@@ -47,6 +49,7 @@ def execute_notebook(notebook: Path, out: Path, parameters: dict[str, str], figu
             papermill.execute_notebook(
                 str(prepared), str(executed), parameters=parameters, cwd=str(notebook.parent), progress_bar=False,
                 kernel_name="python3", log_output=False, extra_arguments=["--log-level=ERROR"],
+                kernel_manager_class=PollingManager,
             )  # fmt: skip
         except PapermillExecutionError as error:
             failed = out.with_suffix(".failed.ipynb")
