@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base import files
-from bbrlab.claims.judge import Verdict, judge_claim
+from bbrlab.claims import judge
+from bbrlab.claims import sample as of_sample
+from bbrlab.claims.judge import Verdict
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import Sample
 from bbrlab.claims.schema import Claim, Statement
+from bbrlab.claims.table_facts import TableFacts
 from bbrlab.kernel.key import build_key
 from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.metrics import GROUP, METRICS, RUN
@@ -128,6 +131,22 @@ def one(folder: Path, text: str, value: Value, scale: str = "full", trials: int 
     if scale == "quick":
         figures = {id: partly(figure) for id, figure in figures.items()}
     return judge_claim(claim, figures, {id: table(f, value, trials) for id, f in figures.items()})
+
+
+def judge_claim(
+    claim: Claim, figures: Mapping[str, Figure], tables: Mapping[str, pd.DataFrame], results: Path | None = None
+) -> Verdict:
+    """What judge.judge_claim() says of tables."""
+    return judge.judge_claim(claim, figures, facts_of(tables), results)
+
+
+def sample(claim: Claim, points: Mapping[str, list[Point]], tables: Mapping[str, pd.DataFrame]) -> Sample:
+    """The numbers that tables give a claim."""
+    return of_sample.sample(claim, points, facts_of(tables))
+
+
+def facts_of(tables: Mapping[str, pd.DataFrame]) -> dict[str, TableFacts]:
+    return {id: TableFacts(table) for id, table in tables.items()}
 
 
 def of_seeds(*values: float) -> Value:

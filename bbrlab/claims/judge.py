@@ -23,6 +23,7 @@ from bbrlab.claims.measurement import fingerprints, measurement
 from bbrlab.claims.sample import Reach, Sample, reach, sample
 from bbrlab.claims.schema import PREDICTED, Claim, Expectation
 from bbrlab.claims.select import select
+from bbrlab.claims.table_facts import TableFacts
 from bbrlab.results.figures import Figure
 from bbrlab.results.statistics import all_equal
 from bbrlab.results.verdicts import (
@@ -246,7 +247,7 @@ class Verdict:
 def judge_claim(
     claim: Claim,
     figures: Mapping[str, Figure],
-    tables: Mapping[str, pd.DataFrame],
+    tables: Mapping[str, TableFacts],
     results: Path | None = None,
     unmeasured: Mapping[str, Figure] = MappingProxyType({}),
 ) -> Verdict:
@@ -254,7 +255,7 @@ def judge_claim(
 
     Args:
         figures: the figures of the scale, by id, with the points that their tables have.
-        tables: their tables (tables.figure_table()), by id; a figure that is missing was not run.
+        tables: what their tables say, by id; a figure that is missing was not run.
         results: the folder of results that has the models' predictions.
         unmeasured: of figures whose tables lack points that the scale has, the figure with these alone.
     """
@@ -288,7 +289,7 @@ def _unmeasured(claim: Claim, figures: Mapping[str, Figure]) -> str:
 
 
 def _outcome(
-    claim: Claim, reached: Reach, looks: int, tables: Mapping[str, pd.DataFrame], results: Path | None
+    claim: Claim, reached: Reach, looks: int, tables: Mapping[str, TableFacts], results: Path | None
 ) -> Outcome:
     """What the runs say of a claim. Of one that counts points, those without enough runs decide nothing if it comes out the same
     wherever they are."""
@@ -318,7 +319,8 @@ def judge_all(
     run_figures = {id: f for id, f in run_figures.items() if f.points}
     unmeasured = {id: f for id, f in unmeasured.items() if f.points and id in tables}
     prints = {id: fingerprints(table) for id, table in tables.items()}
-    verdicts = [judge_claim(claim, run_figures, tables, results, unmeasured) for claim in claims]
+    facts = {id: TableFacts(table) for id, table in tables.items()}
+    verdicts = [judge_claim(claim, run_figures, facts, results, unmeasured) for claim in claims]
     return with_standing([
         v if v.verdict == NOT_RUN else dataclasses.replace(v, measurement=measurement(v.claim, run_figures, prints)) for v in verdicts
     ])  # fmt: skip

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
@@ -22,8 +21,8 @@ from bbrlab.claims.columns import beside
 from bbrlab.claims.resolution import pair_of, resolution, step_of
 from bbrlab.claims.schema import PREDICTED, PUBLISHED, TREND_POINTS, WARE, Claim, Term
 from bbrlab.claims.select import full_figures, name_of, ranks, select
+from bbrlab.claims.table_facts import TableFacts
 from bbrlab.results.figures import Figure
-from bbrlab.results.seeds import identical_points
 from bbrlab.results.statistics import ROUNDING
 from bbrlab.scenario.draws import draws_flows
 from bbrlab.scenario.point import Point
@@ -178,7 +177,7 @@ class _Runs:
 def sample(
     claim: Claim,
     points: Mapping[str, list[Point]],
-    tables: Mapping[str, pd.DataFrame],
+    tables: Mapping[str, TableFacts],
     results: Path | None = None,
     aside: float | None = None,
 ) -> Sample:
@@ -186,6 +185,7 @@ def sample(
 
     Args:
         points: of each term (Reach.points).
+        tables: of each term's figure, by id.
         results: the folder of results that has the models' predictions.
         aside: of a claim that counts points (Claim.counts_points): put those without enough runs above (1) or below (-1) the
             limit; default: they are missing, and so is the number.
@@ -240,33 +240,22 @@ def sample(
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a term's points, and what is known of each point by them, in the points' order."""
+    """What a table has of a term's points, in their order."""
 
-    table: pd.DataFrame
+    facts: TableFacts
     runs: list[_Runs]
     same: Array  # whether all that was measured at a point is the same in every good run, of at least two
     utilisation: Array  # of the link, mean over the runs; NaN without any
 
 
-def _rows(table: pd.DataFrame, chosen: list[Point]) -> _Rows:
+def _rows(facts: TableFacts, chosen: list[Point]) -> _Rows:
     labels = [p.label for p in chosen]
-    rows = table[table["point"].isin(labels)]
-    ok = rows.groupby(["point", "seed"])["ok"].all()
-    seeds: dict[str, list[int]] = {label: [] for label in labels}
-    every: dict[str, list[int]] = {label: [] for label in labels}
-    for (label, seed), good in zip(ok.index.to_list(), ok.to_list(), strict=True):
-        every[label].append(int(seed))
-        if good:
-            seeds[label].append(int(seed))
-    # By what was measured: what ships may be of a version whose hosts had no noise, and then CUBIC alone drew nothing.
-    still = identical_points(rows)
-    same = still if rows["ok"].all() else identical_points(rows[rows["ok"]])
-    means = rows.groupby("point")["utilisation"].mean().to_dict() if "utilisation" in rows else {}
     return _Rows(
-        rows,
-        [_Runs(seeds[label], every[label], label in still) for label in labels],
-        np.array([label in same for label in labels]),
-        np.array([means.get(label, np.nan) for label in labels], dtype=float),
+        facts,
+        # By what was measured: what ships may be of a version whose hosts had no noise, and then CUBIC alone drew nothing.
+        [_Runs(facts.good.get(label, []), facts.seeds.get(label, []), label in facts.still) for label in labels],
+        np.array([label in facts.good_still for label in labels]),
+        np.array([facts.utilisation.get(label, np.nan) for label in labels], dtype=float),
     )
 
 
@@ -409,18 +398,19 @@ def _by_number(
     shape = len(wanted), len(chosen)
     if column in (PUBLISHED, WARE, *PREDICTED):
         values = np.broadcast_to(beside(column, term, chosen, results), shape)
-    elif column not in rows.table:
+    elif column not in rows.facts.columns:
         raise UserError(
             f"the table of {term.figure} has no column {column}: made by another version of bbrlab; delete it, and snakemake makes it anew"
         )
     else:
-        of_group = rows.table[rows.table["group"] == term.group]
-        by_run = dict(
-            zip(zip(of_group["point"], of_group["seed"], strict=True), of_group[column].astype(float), strict=True)
-        )
+        by_run = rows.facts.values(column, term.group)
         labels = [p.label for p in chosen]
         lines = [
-            [by_run.get((label, seed), np.nan) for label, seed in zip(labels, line, strict=True)] for line in wanted
+            [
+                np.nan if seed is None else by_run.get((label, seed), np.nan)
+                for label, seed in zip(labels, line, strict=True)
+            ]
+            for line in wanted
         ]
         values = np.array(lines, dtype=float).reshape(shape)
     return values if term.along else values[:, 0]

@@ -19,6 +19,7 @@ from bbrlab.claims.inference import enough_for
 from bbrlab.claims.judge import asks, looks_at, outcome
 from bbrlab.claims.sample import Reach, Sample, reach, sample
 from bbrlab.claims.schema import Claim, Expectation
+from bbrlab.claims.table_facts import TableFacts
 from bbrlab.results.figures import Figure
 from bbrlab.results.seeds import constant_points, seeds_needed
 from bbrlab.results.statistics import all_equal
@@ -49,6 +50,7 @@ def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -
     least = seeds_needed(figure, table)
     wanted = {label: max(count, int(have.get(label, 0))) for label, count in least.items()}
     enough = constant_points(figure, table)
+    facts = TableFacts(table)
     for claim in claims:
         if not may_ask(claim, figure):
             continue
@@ -57,16 +59,16 @@ def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -
         if not points:
             continue
         # Only seeds that all its points have are looked at: the costliest point's cap is the claim's.
-        needed = _needed(claim, reached, figure, table, min(figure.caps[point] for point in points))
+        needed = _needed(claim, reached, figure, facts, min(figure.caps[point] for point in points))
         for point in points:
             wanted[point] = max(wanted[point], needed)
     return wanted
 
 
-def _needed(claim: Claim, reached: Reach, figure: Figure, table: pd.DataFrame, cap: int) -> int:
+def _needed(claim: Claim, reached: Reach, figure: Figure, facts: TableFacts, cap: int) -> int:
     """How many seeds the points of a claim need."""
     try:
-        so_far = sample(claim, reached.points, {figure.id: table})
+        so_far = sample(claim, reached.points, {figure.id: facts})
     except UserError:
         return 0
     if so_far.identical.all() or not np.isfinite(so_far.values).any():

@@ -7,14 +7,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TypedDict, cast
 
-import pandas as pd
-
 from bbrlab.base.errors import UserError
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.judge import outcome
 from bbrlab.claims.sample import sample
 from bbrlab.claims.schema import Claim
 from bbrlab.claims.select import select
+from bbrlab.claims.table_facts import TableFacts
 from bbrlab.measure.summary import Summary
 from bbrlab.models.predictions import write_prediction
 from bbrlab.results.figures import Figure, Run
@@ -53,9 +52,9 @@ def judge(
         point = points[run["point"]]
         present.add((point.label, run["seed"]))
         rows += run_rows(Run(FIGURE, point, run["seed"], scratch), cast(Summary, run["summary"]))
-    table = table_of_rows(rows)
+    facts = TableFacts(table_of_rows(rows))
     return {
-        id: _judged(claim, points, personal, present, table, scratch)
+        id: _judged(claim, points, personal, present, facts, scratch)
         for id, claim in personal.assignment.claims.items()
     }
 
@@ -65,7 +64,7 @@ def _judged(
     points: list[Point],
     personal: Personal,
     present: set[tuple[str, int]],
-    table: pd.DataFrame,
+    facts: TableFacts,
     scratch: Path,
 ) -> Judged:
     """Judge one claim."""
@@ -84,7 +83,7 @@ def _judged(
         for file, (kind, point) in prediction_files([claim], [figure], scratch).items():
             if not file.exists():
                 write_prediction(kind, point, file)
-        result = outcome(claim.expect, sample(claim, chosen, {FIGURE: table}, scratch))
+        result = outcome(claim.expect, sample(claim, chosen, {FIGURE: facts}, scratch))
     except UserError as error:
         return nothing | {"told": str(error)}
     numbers = {

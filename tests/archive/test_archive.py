@@ -18,12 +18,11 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel import sources
 from bbrlab.results.figures import runs_of
-from bbrlab.run.run import run_point
 from bbrlab_apps.archive import checkout, pack
 from bbrlab_apps.archive.verdicts import check_judged
 from bbrlab_apps.shipping.commands import warn_of_changed_code
 from bbrlab_apps.shipping.pack import Finished
-from tests.results.test_shipped import FIGURE, figure, make_tables
+from tests.finished import FIGURE, figure
 
 SOURCES = ("LICENSE", "LICENSES", "Snakefile", "CITATION.cff", "pyproject.toml", "config", "envs/requirements.lock", "envs/setup.sh",
            "kernels/options")  # fmt: skip
@@ -61,16 +60,14 @@ def mine_to_change(package, tmp_path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def campaign(tmp_path_factory) -> Path:
-    """A finished campaign of one figure, run by real guests."""
-    results = tmp_path_factory.mktemp("campaign") / "results"
+def campaign(tmp_path_factory, finished) -> Path:
+    """A finished campaign with what is in the folder of one beside its runs and tables."""
+    results = shutil.copytree(finished, tmp_path_factory.mktemp("campaign") / "results")
     for run in runs_of(figure(), results=results):
-        run_point(run.point, run.seed, run.folder)
         point = results / "points" / FIGURE / f"{run.point.label}.yaml"
         point.parent.mkdir(parents=True, exist_ok=True)
         point.write_text("scenario: {}\n")
     files.write_json(results / "kernel.json", {"name": "lab-6.12"})
-    make_tables(results)
     (results / "smoke" / "tang.ipynb").write_text("{}")
     (results / "smoke" / ".tang.ipynb.partial").write_text("half a notebook")
     files.write_json(results / "models" / FIGURE / "other.json", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,8 +16,8 @@ import pytest
 from bbrlab.base import files, paths
 from bbrlab.results.figures import runs_of, write_points
 from tests.campaign.bad_disks import KINDS
+from tests.finished import FIGURE, figure
 from tests.graded import STUDENT, make_submission, write_rubric
-from tests.results.test_shipped import FIGURE, campaign, figure  # noqa: F401
 from tests.run.test_bad_days import own_mounts
 
 pytestmark = pytest.mark.guest
@@ -49,27 +50,27 @@ Told = tuple[Path, dict[str, dict[str, dict[str, Any]]]]
 FAST = ("run", "seeds", "collect", "judge", "scorecard", "show", "assign")
 
 
-def try_out(folder: Path, campaign: Path, names: Iterable[str], kinds: Sequence[str]) -> Told:  # noqa: F811
+def try_out(folder: Path, results: Path, names: Iterable[str], kinds: Sequence[str]) -> Told:
     """What commands say on such disks: where they were to write to, and what bad_disks.py wrote."""
     enter = own_mounts()
     if enter is None:
         pytest.skip("neither `unshare -m` nor `unshare -Urm` may mount a tmpfs here (no user namespaces?)")
     (folder / "n.ipynb").write_text(json.dumps(NOTEBOOK))
     rubric = write_rubric(folder)
-    before, paths.results_folder = paths.results_folder, lambda: campaign
+    before, paths.results_folder = paths.results_folder, lambda: results
     try:
         write_points(figure())
     finally:
         paths.results_folder = before
-    point = next((campaign / "points" / FIGURE).iterdir())
+    point = next((results / "points" / FIGURE).iterdir())
     places = {
-        "point": point, "scenario": paths.SCENARIOS / "tang/fig2.yaml", "tables": campaign / "smoke", "notebook": folder / "n.ipynb",
-        "run": runs_of(figure(), results=campaign)[0].folder, "rubric": rubric,
+        "point": point, "scenario": paths.SCENARIOS / "tang/fig2.yaml", "tables": results / "smoke", "notebook": folder / "n.ipynb",
+        "run": runs_of(figure(), results=results)[0].folder, "rubric": rubric,
         "submission": make_submission(folder / STUDENT, rubric),
     }  # fmt: skip
     commands = {name: [word.replace("{out}", "\0").format(**places).replace("\0", "{out}") for word in COMMANDS[name]] for name in names}  # fmt: skip
     (folder / "commands.json").write_text(json.dumps(commands))
-    environment = os.environ | {"BBRLAB_RESULTS": str(campaign), "BBRLAB_BUILD": str(paths.build_folder())}
+    environment = os.environ | {"BBRLAB_RESULTS": str(results), "BBRLAB_BUILD": str(paths.build_folder())}
     done = subprocess.run(
         [*enter, sys.executable, "-m", "tests.campaign.bad_disks", folder, *kinds], cwd=paths.ROOT, env=environment, capture_output=True,
         text=True, timeout=600,
@@ -79,13 +80,18 @@ def try_out(folder: Path, campaign: Path, names: Iterable[str], kinds: Sequence[
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory, campaign) -> Told:  # noqa: F811
-    return try_out(tmp_path_factory.mktemp("full"), campaign, FAST, ["full"])
+def results(tmp_path_factory, finished) -> Path:
+    return shutil.copytree(finished, tmp_path_factory.mktemp("campaign") / "results")
 
 
 @pytest.fixture(scope="module")
-def every(tmp_path_factory, campaign) -> Told:  # noqa: F811
-    return try_out(tmp_path_factory.mktemp("every"), campaign, COMMANDS, KINDS)
+def full(tmp_path_factory, results) -> Told:
+    return try_out(tmp_path_factory.mktemp("full"), results, FAST, ["full"])
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory, results) -> Told:
+    return try_out(tmp_path_factory.mktemp("every"), results, COMMANDS, KINDS)
 
 
 def check(told: Told, command: str, kind: str) -> None:

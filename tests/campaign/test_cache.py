@@ -129,6 +129,7 @@ def test_another_iperf3_misses(second):
         program.unlink()
 
 
+@pytest.mark.slow
 def test_without_the_option_nothing_is_shared(second, shared):
     second.forget()
     before = cache.entries(shared)
@@ -137,6 +138,7 @@ def test_without_the_option_nothing_is_shared(second, shared):
     assert not (second.run(0, 1) / "summary.json").is_symlink()
 
 
+@pytest.mark.slow
 def test_the_dry_run_lists_what_the_cache_holds(second):
     """With --quiet host, as docs/howto/shipped_results.md says."""
     second.make((0, 1), (1, 2))
@@ -146,6 +148,7 @@ def test_the_dry_run_lists_what_the_cache_holds(second):
     assert sorted(line.rpartition("seed-")[2].split("/")[0] for line in held) == ["1", "2"], output
 
 
+@pytest.mark.slow
 def test_what_is_pruned_is_run_again(second, shared):
     second.forget()
     assert second.make((0, 1)) == 0

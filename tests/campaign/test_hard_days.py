@@ -61,7 +61,13 @@ def place_of(name: str, folder: Path) -> Path:
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("name", [*LOCALES, "C"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tr_TR.ISO-8859-9",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("de_DE.UTF-8", "ja_JP.EUC-JP", "C")),
+    ],
+)
 def test_a_run_in_another_locale_and_time_zone(reference, tmp_path, locales, name):  # noqa: F811
     """And in folders, of a user, with such names: the same bytes."""
     own = of_locale(name, locales) if name in LOCALES else {"LC_ALL": "C", "TZ": "XXX-25:61"}

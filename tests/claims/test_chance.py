@@ -10,9 +10,8 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.planning import seed_request_text
-from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.sample import reach, sample
+from bbrlab.claims.sample import reach
 from bbrlab.claims.wanted_seeds import wanted_seeds
 from bbrlab.results.algorithm_table import draws_nothing
 from bbrlab.results.figures import REPEATS, figures_at, runs_of
@@ -22,7 +21,7 @@ from bbrlab.scenario.load import load_scenario
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import NO_NOISE
 from bbrlab_apps.shipping.pack import Finished, _runs_of_table
-from tests.made_up import table, written
+from tests.made_up import judge_claim, sample, table, written
 
 FIG5 = "cao2019/fig5"
 MORE = """

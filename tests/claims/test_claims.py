@@ -22,7 +22,6 @@ from bbrlab.claims.code import LAB, LINUX, algorithms_of
 from bbrlab.claims.columns import JOINED, Cells
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
 from bbrlab.claims.expected import NOT_PUBLISHED, expected_at
-from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.schema import Expectation, Term, later_choices, rounded, same_number
 from bbrlab.claims.select import full_figures, select
@@ -31,7 +30,7 @@ from bbrlab.results.figures import figures_at, scenario_files
 from bbrlab.results.verdicts import FINAL, INCONCLUSIVE, NOT_RUN, PARTLY_RUN, REPRODUCED, read_claims
 from docs._make import outcomes as outcomes_page
 from docs._make.readme import PAGE, page, renewed, with_scorecard
-from tests.made_up import EACH, GOOD, ORDER, all_statements, only_claim, table, written
+from tests.made_up import EACH, GOOD, ORDER, all_statements, judge_claim, only_claim, table, written
 
 
 def test_every_paper_has_statements_and_every_row_its_claim():

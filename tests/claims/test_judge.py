@@ -29,13 +29,12 @@ from bbrlab.claims.judge import (
     Verdict,
     counts,
     judge_all,
-    judge_claim,
     outcome,
     verdict_frame,
 )
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.resolution import resolution
-from bbrlab.claims.sample import reach, sample
+from bbrlab.claims.sample import reach
 from bbrlab.claims.schema import WARE, Expectation, Term
 from bbrlab.claims.select import full_figures, select
 from bbrlab.claims.statement_verdict import judgement, statement_counts, statement_frame
@@ -63,11 +62,13 @@ from tests.made_up import (
     ORDER,
     all_statements,
     expecting,
+    judge_claim,
     of_parts,
     of_seeds,
     one,
     only_claim,
     partly,
+    sample,
     series,
     table,
     written,
@@ -369,6 +370,7 @@ def test_a_series_without_chance_rises_or_not(curve, verdict):
     assert (told.verdict, told.spread) == (verdict, DETERMINISTIC)
 
 
+@pytest.mark.slow
 def test_a_series_without_a_trend_is_rarely_rising():
     """At most one of forty is called rising, whether looked at once or three times; nor one whose tau is 0.5 at most."""
     rng, key = np.random.default_rng(4), np.arange(6)
@@ -389,8 +391,9 @@ def test_a_series_without_a_trend_is_rarely_rising():
 POINTS_INSIDE = [(3, 0.5), (12, 1.0), (25, 1.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("points", "inside"), POINTS_INSIDE)
-@pytest.mark.parametrize("rounds", [(2, 8), pytest.param((10, 30), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [(2, 8), (10, 30)])
 def test_true_at_every_point_is_rarely_not_reproduced(points, inside, rounds):
     """Every point ``inside`` standard deviations of a seed within the bound: not reproduced in at most one of forty."""
     rng = np.random.default_rng(points)
@@ -415,6 +418,7 @@ def test_on_the_bound_at_every_point_is_rarely_not_reproduced():
     assert 0 < told.count(NOT_REPRODUCED) / len(told) <= 0.025 + 0.015
 
 
+@pytest.mark.slow
 def test_false_at_one_point_is_rarely_reproduced():
     """One of twelve points on the bound, the others far inside: reproduced in at most one of forty."""
     rng = np.random.default_rng(8)
@@ -901,6 +905,7 @@ def test_a_cause_in_the_algorithm_needs_one_of_the_labs(tmp_path):
         load_statements([written(tmp_path, GOOD.replace("\n  claims:", cause))])
 
 
+@pytest.mark.slow
 def test_quick_and_full_can_judge_every_paper():
     """Whatever was measured, a claim has a verdict at full: one of each kind is judged, for those of a table's rows differ in numbers alone."""
     rng = np.random.default_rng(3)

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bbrlab.claims.inference import enough_equal, estimate, looks
-from bbrlab.claims.judge import judge_claim, outcome
+from bbrlab.claims.judge import outcome
 from bbrlab.claims.schema import Expectation
 from bbrlab.claims.wanted_seeds import narrow_enough, wanted_seeds
 from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import INCONCLUSIVE, REPRODUCED
-from tests.made_up import GOOD, ORDER, expecting, of_parts, of_seeds, only_claim, partly, series, table
+from tests.made_up import GOOD, ORDER, expecting, judge_claim, of_parts, of_seeds, only_claim, partly, series, table
 
 FIG2A = "sarpkaya2025/fig2a"
 CAP = 12

@@ -57,6 +57,7 @@ def checkpatch(tree: Path, *arguments: str) -> str:
     return done.stdout + done.stderr + (f"status {done.returncode}" if done.returncode else "")
 
 
+@pytest.mark.slow
 @pytest.mark.compiles
 @pytest.mark.parametrize("path", CODE, ids=lambda p: p.name)
 def test_checkpatch_has_nothing_to_say_of_the_code(tree, path):
@@ -66,12 +67,14 @@ def test_checkpatch_has_nothing_to_say_of_the_code(tree, path):
     assert checkpatch(tree, *ignored, "-f", str(path)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.compiles
 @pytest.mark.parametrize("path", SERIES, ids=lambda p: f"{p.parent.name}/{p.name[:4]}")
 def test_checkpatch_has_nothing_to_say_of_the_patches(tree, path):
     assert checkpatch(tree, str(path)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.compiles
 def test_git_takes_all_patches_in_their_order(tree):
     """``git am`` applies the default kernel's patches, each with an author, a subject and a reason."""

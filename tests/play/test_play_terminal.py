@@ -188,6 +188,7 @@ def test_a_play_whose_terminal_is_closed_is_kept(scenario_file, tmp_path, option
     assert "sleep 300" in (out / "prompt.log").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.guest
 def test_a_terminal_that_is_closed_without_a_signal(scenario_file, tmp_path):  # noqa: F811
     """Of a play that is not in the terminal's session: nobody sends it SIGHUP."""
@@ -254,6 +255,7 @@ def _read(child: pexpect.spawn, ended: threading.Event, seen: bytearray) -> None
                 seen += os.read(child.child_fd, 1 << 16)
 
 
+@pytest.mark.slow
 @pytest.mark.guest
 def test_hang_up_ends_the_plain_prompt_whose_output_is_no_terminal(scenario_file, tmp_path):  # noqa: F811
     """What was measured is kept, and told."""

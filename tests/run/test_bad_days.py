@@ -286,6 +286,7 @@ def test_waiting_for_a_core_is_no_silence():
     assert silences[1].lasts_s(look_s=60) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.guest
 def test_a_guest_without_memory_says_so(tmp_path, guest_program):
     guest_program("kept = [b'x' * (1 << 20) for _ in range(4096)]\n")
@@ -698,6 +699,7 @@ def leftovers(tmp_path: Path) -> list[str]:
     return [p.name for p in (tmp_path / "build" / "kernels").iterdir() if not p.name.endswith((".log", ".lock"))]
 
 
+@pytest.mark.slow
 @pytest.mark.compiles
 def test_kernel_build_that_fails_names_step_and_log(kernels, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "UNPACK_EXCLUDES", ("*/[a-zB-Z]*/*",))  # nearly nothing: quick to unpack

@@ -14,6 +14,7 @@ def test_a_line_for_each_sender():
     assert found.loc[1, "tenth 0"] == found.loc[1, "tenth 9"] == 0.5 and found.loc[2, "tenth 3"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.guest
 @pytest.mark.parametrize(("rtt_ms", "tenth"), [(40.05, "tenth 0"), (41.15, "tenth 9")])
 def test_cubic_comes_at_the_fraction_of_its_rtt_and_bbr_at_any(run_scenario, rtt_ms, tenth):
