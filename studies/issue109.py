@@ -1,53 +1,99 @@
-"""ProbeRTT every 5 s beside draft issue 109: the picture of docs/explanation/issue109.md, of data/questions/issue109.csv.
+"""ProbeRTT every 5 s beside draft issue 109: the picture and the table of docs/explanation/issue109.md.
 
-``python -m studies.issue109 --out PICTURE.png`` draws it.
+``python -m studies.issue109 --out PICTURE.png`` draws the one, of the largest scale that there is, and prints the other.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import pandas as pd
 from matplotlib.figure import Figure
 
-from bbrlab.base.tables import published_table
+from bbrlab.comparison.compare import MOVED, compare_points
+from bbrlab.measure.metrics import METRICS
 from bbrlab.results.algorithm_table import OTHER_COLOURS
-from bbrlab.results.statistics import over_seeds
 from bbrlab.show.plots.style import bounds_of, interval_bars, set_style
+from studies.page import load_page
 
 READINGS = {"v3": "every 5 s", "issue109": "as issue 109"}
-# Of each panel: the question of the table, the metric, its label, and the limits of its axis (None: from the data).
-PANELS = {
-    "one flow against CUBIC": ("cubic", "share_of_capacity", "share of capacity", (0, 1)),
-    "two flows": ("two", "queue_ms_p50", "median queueing delay (ms)", (0, None)),
-    "the late-comer's first 20 s": ("late", "share_of_goodput", "share of all goodput", (0, 1)),
-    "one flow alone": ("alone", "utilisation", "utilisation (from 0.9)", (0.9, 1)),
+# Of each question: what the flows are, the group that is looked at, and the metrics that are compared; the first is drawn.
+QUESTIONS = {
+    "cubic": ("one flow, one CUBIC", 0, ("share_of_capacity", "queue_ms_p50")),
+    "two": ("two flows", 0, ("queue_ms_p50", "utilisation", "jain_index")),
+    "late": ("a late-comer, its first 20 s", 1, ("share_of_goodput",)),
+    "alone": ("one flow alone", 0, ("utilisation",)),
 }
+LIMITS = {"cubic": (0, 1), "two": (0, None), "late": (0, 1), "alone": (0.9, 1)}  # of the drawn metric's axis
 
 
-def issue109_picture() -> Figure:
-    """A panel for each of PANELS: means over seeds (of a late-comer: over its starts), with 95 % intervals, at each buffer."""
-    table = published_table("questions/issue109")
-    buffers = sorted(table["buffer_bdp"].unique())
-    figure, grid = plt.subplots(1, len(PANELS), figsize=(12, 3.8), layout="constrained")
-    for axes, (title, (question, metric, label, limits)) in zip(grid, PANELS.items(), strict=True):
-        of_question = table[table["question"] == question]
-        for i, (reading, name) in enumerate(READINGS.items()):
-            runs = of_question[of_question["reading"] == reading].groupby("buffer_bdp")[metric]
-            found = over_seeds(runs).loc[buffers]
+def runs_by_question(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The good runs of both studies with the columns ``question`` and ``reading``.
+
+    Of a late-comer the mean over its starts, by seed: each start is as good as any other.
+
+    Args:
+        tables: of questions/issue109 and questions/issue109_late, by figure.
+    """
+    both, late = (tables[figure][tables[figure]["ok"]] for figure in ("issue109", "issue109_late"))
+    both[["question", "reading"]] = both["case"].str.split("-", expand=True).to_numpy()
+    late["reading"] = late["case"].str.split("-").str[0]
+    metrics = [metric for metric in METRICS if metric in late]
+    late = late.groupby(["reading", "network.buffer.bdp", "group", "seed"])[metrics].mean().reset_index()
+    return pd.concat([both, late.assign(question="late")])
+
+
+def differences(runs: pd.DataFrame) -> pd.DataFrame:
+    """Draft issue 109 beside the default: compare.compare_points() of each question, with ``question`` and ``buffer_bdp``.
+
+    Args:
+        runs: runs_by_question().
+    """
+    found = []
+    for question, (_, group, metrics) in QUESTIONS.items():
+        rows = runs[(runs["question"] == question) & (runs["group"] == group)]
+        rows = rows.assign(point=[f"{bdp:g}," for bdp in rows["network.buffer.bdp"]], cca="bbr3", ok=True)
+        a, b = ({question: rows[rows["reading"] == reading]} for reading in READINGS)
+        found.append(compare_points(a, b, metrics).assign(question=question))
+    table = pd.concat(found, ignore_index=True)
+    return table.assign(buffer_bdp=table["point"].str.rstrip(",").astype(float)).sort_values(
+        ["question", "metric", "buffer_bdp"], ignore_index=True
+    )
+
+
+def issue109_picture(found: pd.DataFrame) -> Figure:
+    """A panel for each question: means over seeds, with 95 % intervals, at each buffer.
+
+    Args:
+        found: differences().
+    """
+    figure, grid = plt.subplots(1, len(QUESTIONS), figsize=(12, 3.8), layout="constrained")
+    for axes, (question, (title, _, metrics)) in zip(grid, QUESTIONS.items(), strict=True):
+        metric = METRICS[metrics[0]]
+        points = found[(found["question"] == question) & (found["metric"] == metric.name)]
+        for i, (side, name) in enumerate(zip("ab", READINGS.values(), strict=True)):
+            mean, half = points[f"{side}_mean"], points[f"{side}_half"]
             axes.errorbar(
-                [at + 0.16 * (i - 0.5) for at in range(len(buffers))],
-                found["mean"],
-                yerr=interval_bars(found["mean"], found["half"], *bounds_of(metric)),
+                [at + 0.2 * (i - 0.5) for at in range(len(points))],
+                mean,
+                yerr=interval_bars(mean, half, *bounds_of(metric.name)),
                 fmt="os"[i],
                 color=OTHER_COLOURS[i],
                 capsize=3,
                 label=name,
             )
-        axes.set(title=title, ylabel=label, ylim=limits, xlabel="buffer (BDP)", xlim=(-0.5, len(buffers) - 0.5))
-        axes.set_xticks(range(len(buffers)), [f"{bdp:g}" for bdp in buffers])
-    grid[2].legend(title="ProbeRTT", loc="upper left")
+        axes.set(
+            title=title,
+            ylabel=metric.label,
+            ylim=LIMITS[question],
+            xlabel="buffer (BDP)",
+            xlim=(-0.5, len(points) - 0.5),
+        )
+        axes.set_xticks(range(len(points)), [f"{bdp:g}" for bdp in points["buffer_bdp"]])
+    grid[-1].legend(title="ProbeRTT", loc="upper left")
     return figure
 
 
@@ -55,8 +101,28 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
+    out = parser.parse_args().out
+    runs = runs_by_question(load_page("full", "questions").tables)
+    found = differences(runs)
     set_style()
-    issue109_picture().savefig(parser.parse_args().out, dpi=110)
+    issue109_picture(found).savefig(out, dpi=110)
+    print("question   metric             BDP   every 5 s        as issue 109     difference")
+    for row in found.to_dict("records"):
+        digits = 1 if row["unit"] == "ms" else 3
+        a, b = (f"{row[f'{s}_mean']:7.{digits}f} ± {row[f'{s}_half']:.{digits}f}" for s in "ab")
+        change = f"{row['difference']:+.{digits}f} ({row['low']:+.{digits}f} to {row['high']:+.{digits}f})"
+        print(
+            f"{row['question']:10} {row['metric']:18} {row['buffer_bdp']:4g}  {a:16} {b:16} {change} {row['outcome'] if row['outcome'] == MOVED else ''}"
+        )
+    shown = ["between_probe_rtt_s", "probe_rtt_together"]
+    print(
+        runs[runs["group"] == 0]
+        .groupby(["question", "reading", "network.buffer.bdp"])[shown]
+        .mean()
+        .unstack()
+        .round(2)
+        .to_string()
+    )
 
 
 if __name__ == "__main__":
