@@ -41,6 +41,10 @@ else
 fi
 fi
 
+# Half of the locked packages, 0 or 1: pip unpacks on one core, so one for each half.
+half() { awk -v half="$1" '/^[a-zA-Z0-9]/ {n++} n % 2 == half' envs/requirements.lock; }
+install() { .venv/bin/pip install --disable-pip-version-check --no-input --no-deps "$@"; }
+
 step "Python environment"
 mark=$(cat envs/requirements.lock pyproject.toml | sha256sum | cut -d' ' -f1)
 if [ "$(cat .venv/bbrlab.mark 2>/dev/null)" != "$mark" ] || [ ! -x .venv/bin/bbrlab ]; then
@@ -48,10 +52,10 @@ if [ "$(cat .venv/bbrlab.mark 2>/dev/null)" != "$mark" ] || [ ! -x .venv/bin/bbr
     {
         # editable_mode=compat puts this folder on Python's path, where Snakemake looks for its plugins.
         /usr/bin/python3 -m venv .venv &&
-            .venv/bin/pip install --disable-pip-version-check --no-input --no-compile --no-deps --require-hashes -r envs/requirements.lock &&
+            { install --no-compile --require-hashes -r <(half 0) & install --no-compile --require-hashes -r <(half 1); of_half=$?; wait $! && [ $of_half = 0 ]; } &&
             # pip would do this on one core. Some packages bring files that are no valid Python, as their test data.
-            { .venv/bin/python -m compileall -q -j 0 .venv/lib || true; } &&
-            .venv/bin/pip install --disable-pip-version-check --no-input --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+            { .venv/bin/python -m compileall -q -j 0 -x '/tests?/' .venv/lib || true; } &&
+            install --no-build-isolation --config-settings editable_mode=compat -e .
     } >>"$log" 2>&1 || { tail_of_log; rm -rf .venv; fail "the Python environment could not be made (log: $log)"; }
     echo "$mark" >.venv/bbrlab.mark
     done_ "made from envs/requirements.lock"
