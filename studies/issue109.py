@@ -22,7 +22,7 @@ from studies.page import load_page
 READINGS = {"v3": "every 5 s", "issue109": "as issue 109"}
 # Of each question: what the flows are, the group that is looked at, and the metrics that are compared; the first is drawn.
 QUESTIONS = {
-    "cubic": ("one flow, one CUBIC", 0, ("share_of_capacity", "queue_ms_p50")),
+    "cubic": ("one flow, one CUBIC", 0, ("share_of_capacity", "queue_ms_p50", "jain_index_all")),
     "two": ("two flows", 0, ("queue_ms_p50", "utilisation", "jain_index")),
     "late": ("a late-comer, its first 20 s", 1, ("share_of_goodput",)),
     "alone": ("one flow alone", 0, ("utilisation",)),
@@ -33,7 +33,7 @@ LIMITS = {"cubic": (0, 1), "two": (0, None), "late": (0, 1), "alone": (0.9, 1)} 
 def runs_by_question(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The good runs of both studies with the columns ``question`` and ``reading``.
 
-    Of a late-comer the mean over its starts, by seed: each start is as good as any other.
+    Of a late-comer the mean over its starts, by seed: each start is as good as any other, and a failed one is left out.
 
     Args:
         tables: of questions/issue109 and questions/issue109_late, by figure.
@@ -55,13 +55,30 @@ def differences(runs: pd.DataFrame) -> pd.DataFrame:
     found = []
     for question, (_, group, metrics) in QUESTIONS.items():
         rows = runs[(runs["question"] == question) & (runs["group"] == group)]
+        # What compare_points() takes a point by: the swept values before the last comma.
         rows = rows.assign(point=[f"{bdp:g}," for bdp in rows["network.buffer.bdp"]], cca="bbr3", ok=True)
         a, b = ({question: rows[rows["reading"] == reading]} for reading in READINGS)
         found.append(compare_points(a, b, metrics).assign(question=question))
     table = pd.concat(found, ignore_index=True)
-    return table.assign(buffer_bdp=table["point"].str.rstrip(",").astype(float)).sort_values(
+    return table.assign(buffer_bdp=table["point"].astype(float)).sort_values(
         ["question", "metric", "buffer_bdp"], ignore_index=True
     )
+
+
+def told(found: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Differences in words: question, metric, buffer (BDP), both readings and their difference with 95 % intervals, and "moved" or nothing.
+
+    Args:
+        found: differences().
+    """
+    rows: list[tuple[str, ...]] = []
+    for row in found.to_dict("records"):
+        digits = 1 if row["unit"] == "ms" else 3
+        a, b = (f"{row[f'{side}_mean']:.{digits}f} ± {row[f'{side}_half']:.{digits}f}" for side in "ab")
+        change = f"{row['difference']:+.{digits}f} ({row['low']:+.{digits}f} to {row['high']:+.{digits}f})"
+        moved = MOVED if row["outcome"] == MOVED else ""
+        rows.append((row["question"], row["metric"], f"{row['buffer_bdp']:g}", a, b, change, moved))
+    return rows
 
 
 def issue109_picture(found: pd.DataFrame) -> Figure:
@@ -106,23 +123,11 @@ def main() -> None:
     found = differences(runs)
     set_style()
     issue109_picture(found).savefig(out, dpi=110)
-    print("question   metric             BDP   every 5 s        as issue 109     difference")
-    for row in found.to_dict("records"):
-        digits = 1 if row["unit"] == "ms" else 3
-        a, b = (f"{row[f'{s}_mean']:7.{digits}f} ± {row[f'{s}_half']:.{digits}f}" for s in "ab")
-        change = f"{row['difference']:+.{digits}f} ({row['low']:+.{digits}f} to {row['high']:+.{digits}f})"
-        print(
-            f"{row['question']:10} {row['metric']:18} {row['buffer_bdp']:4g}  {a:16} {b:16} {change} {row['outcome'] if row['outcome'] == MOVED else ''}"
-        )
+    for row in told(found):
+        print(" | ".join(f"{cell:18}" for cell in row))
     shown = ["between_probe_rtt_s", "probe_rtt_together"]
-    print(
-        runs[runs["group"] == 0]
-        .groupby(["question", "reading", "network.buffer.bdp"])[shown]
-        .mean()
-        .unstack()
-        .round(2)
-        .to_string()
-    )
+    probes = runs[runs["group"] == 0].groupby(["question", "reading", "network.buffer.bdp"])[shown].mean()
+    print(probes.round(2).to_string())
 
 
 if __name__ == "__main__":

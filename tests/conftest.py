@@ -23,7 +23,7 @@ from bbrlab.run.capture import NO_CAPTURE, Capture
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import assign, base_point
 from bbrlab.scenario.messages import validate
-from tests.finished import finished  # noqa: F401
+from tests.finished import finished_campaign  # noqa: F401
 
 # The same examples everywhere, however busy the machine is.
 hypothesis.settings.register_profile("bbrlab", deadline=None, derandomize=True)

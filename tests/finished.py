@@ -36,7 +36,7 @@ def make_tables(results: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its results, run by real guests; not to be changed."""
     results = tmp_path_factory.mktemp("finished") / "results"
     for run in runs_of(figure(), results=results):

@@ -79,7 +79,7 @@ class _FullFigures(Mapping[str, Figure]):
 
 @functools.cache
 def full_figures() -> Mapping[str, Figure]:
-    """Every figure at its full size, by id."""
+    """Every figure at its full size, by id. UserError for a figure that is left out at full (no scenario here is)."""
     return _FullFigures()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 # {extra: its modules that bbrlab imports}. They are imported where they are needed, never at the head of a module that other commands load.
 EXTRAS = {
     "archive": ("rocrate",),
-    "notebooks": ("IPython", "nbconvert", "nbformat", "papermill"),
+    "notebooks": ("IPython", "jupyter_client", "nbconvert", "nbformat", "papermill", "traitlets"),
     "play": ("textual", "textual_plot"),
     "site": ("nh3", "sphinx"),
 }

@@ -1,8 +1,9 @@
 """The connection to a notebook's kernel, which does not depend on being woken for each message.
 
-pyzmq's asyncio sockets learn of a message by the edge of a file descriptor. Now and then one is lost: the message is in the socket, nobody
-looks, and the notebook waits for ever with an idle kernel (seen here with pyzmq 27.3 and nbclient 0.11; nteract/papermill#711). A poll with
-a timeout looks at the socket itself when it ends.
+An asyncio socket of pyzmq learns of a message by the edge of a file descriptor, and whoever looks at the socket beside the event loop takes
+that edge. Seen here once, with pyzmq 27.3, jupyter_client 8.10 and nbclient 0.11: the reply was in the socket, the loop was not told, and the
+notebook waited for ever with an idle kernel (who took the edge is not known; Jupyter's Session sends and receives by a shadow of the socket).
+Others tell of the same (nteract/papermill#711). A poll with a timeout looks at the socket itself when it ends.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from jupyter_client.channels import AsyncZMQSocketChannel
 from jupyter_client.manager import AsyncKernelManager
 from traitlets import Type
 
-POLL_S = 1.0  # a message whose edge is lost comes so much later
+POLL_S = 1.0  # at most so much later comes a message whose edge is lost
 
 
 class PollingChannel(AsyncZMQSocketChannel):
@@ -35,7 +36,7 @@ class PollingChannel(AsyncZMQSocketChannel):
 
 
 class PollingClient(AsyncKernelClient):
-    """A kernel's client whose channels poll."""
+    """A kernel's client whose channels poll: those that are read here (a notebook asks for no input, the heartbeat has a thread)."""
 
     shell_channel_class = Type(PollingChannel)
     iopub_channel_class = Type(PollingChannel)

@@ -137,8 +137,9 @@ def noise_words(statements: pd.DataFrame, claims: pd.DataFrame, figures: Mapping
     words = (
         f"**{len(older)} of the {len(decided)} decided rest wholly or partly on earlier runs, without noise of hosts**"
     )
+    which = "all" if lab == len(older) else str(lab)
     return words + (
-        f"; {lab} of these have flows of the lab's BBRv2 or BBRv3, whose code has been changed since." if lab else "."
+        f"; {which} of these have flows of the lab's BBRv2 or BBRv3, whose code has been changed since." if lab else "."
     )
 
 

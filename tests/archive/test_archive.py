@@ -60,9 +60,9 @@ def mine_to_change(package, tmp_path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def campaign(tmp_path_factory, finished) -> Path:
+def campaign(tmp_path_factory, finished_campaign) -> Path:
     """A finished campaign with what is in the folder of one beside its runs and tables."""
-    results = shutil.copytree(finished, tmp_path_factory.mktemp("campaign") / "results")
+    results = shutil.copytree(finished_campaign, tmp_path_factory.mktemp("campaign") / "results")
     for run in runs_of(figure(), results=results):
         point = results / "points" / FIGURE / f"{run.point.label}.yaml"
         point.parent.mkdir(parents=True, exist_ok=True)

@@ -80,8 +80,8 @@ def try_out(folder: Path, results: Path, names: Iterable[str], kinds: Sequence[s
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory, finished) -> Path:
-    return shutil.copytree(finished, tmp_path_factory.mktemp("campaign") / "results")
+def results(tmp_path_factory, finished_campaign) -> Path:
+    return shutil.copytree(finished_campaign, tmp_path_factory.mktemp("campaign") / "results")
 
 
 @pytest.fixture(scope="module")

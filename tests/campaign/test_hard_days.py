@@ -65,7 +65,7 @@ def place_of(name: str, folder: Path) -> Path:
     "name",
     [
         "tr_TR.ISO-8859-9",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("de_DE.UTF-8", "ja_JP.EUC-JP", "C")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in [*LOCALES, "C"][1:]),
     ],
 )
 def test_a_run_in_another_locale_and_time_zone(reference, tmp_path, locales, name):  # noqa: F811

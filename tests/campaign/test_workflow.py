@@ -293,8 +293,9 @@ def test_nothing_is_made_twice_but_the_page_of_what_another_engine_measured(camp
 def test_a_killed_campaign_goes_on_where_it_stopped(campaign_done, tmp_path):
     """Of one figure: pages know nothing of runs that were cut short."""
     figure = "sarpkaya2025/fig3c"
-    chosen = sorted((RESULTS / "runs" / figure).glob("*/seed-*/summary.json"))
-    assert len(chosen) == 2
+    every = sorted((RESULTS / "runs" / figure).glob("*/seed-*/summary.json"))
+    assert len(every) == 2
+    chosen = every[:1]
     before = {path: content(path.parent) for path in chosen}
     for path in chosen:
         path.unlink()

@@ -418,7 +418,6 @@ def test_on_the_bound_at_every_point_is_rarely_not_reproduced():
     assert 0 < told.count(NOT_REPRODUCED) / len(told) <= 0.025 + 0.015
 
 
-@pytest.mark.slow
 def test_false_at_one_point_is_rarely_reproduced():
     """One of twelve points on the bound, the others far inside: reproduced in at most one of forty."""
     rng = np.random.default_rng(8)
@@ -905,7 +904,6 @@ def test_a_cause_in_the_algorithm_needs_one_of_the_labs(tmp_path):
         load_statements([written(tmp_path, GOOD.replace("\n  claims:", cause))])
 
 
-@pytest.mark.slow
 def test_quick_and_full_can_judge_every_paper():
     """Whatever was measured, a claim has a verdict at full: one of each kind is judged, for those of a table's rows differ in numbers alone."""
     rng = np.random.default_rng(3)

@@ -42,15 +42,15 @@ def pack(results: Path, out: Path, explained: Sequence[AcceptedFailure] = ()) ->
 
 
 @pytest.fixture
-def mine(finished, tmp_path) -> Path:
+def mine(finished_campaign, tmp_path) -> Path:
     """A copy of the campaign that may be changed."""
-    return shutil.copytree(finished, tmp_path / "mine")
+    return shutil.copytree(finished_campaign, tmp_path / "mine")
 
 
 @pytest.fixture(scope="module")
-def packed(finished, tmp_path_factory) -> Path:
+def packed(finished_campaign, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("packed")
-    pack(finished, out)
+    pack(finished_campaign, out)
     return out
 
 
@@ -90,13 +90,13 @@ def test_the_same_results_are_the_same_bytes_however_long_they_took(packed, mine
     assert {p.name for p in (tmp_path / "again").iterdir()} == {"smoke", ".smoke.lock"}, "nothing aside is left"
 
 
-def test_what_was_there_is_replaced_as_a_whole(theirs, finished, packed):
+def test_what_was_there_is_replaced_as_a_whole(theirs, finished_campaign, packed):
     (theirs / "smoke" / f"{FIGURE}.parquet").write_text("of an older version")
-    pack(finished, theirs)
+    pack(finished_campaign, theirs)
     assert contents(theirs) == contents(packed)
     (theirs / "smoke" / "mine.parquet").write_text("of the user's")
     with pytest.raises(UserError, match="has mine.parquet, which is not among what bbrlab made there"):
-        pack(finished, theirs)
+        pack(finished_campaign, theirs)
     assert (theirs / "smoke" / "mine.parquet").read_text() == "of the user's"
 
 
@@ -167,7 +167,7 @@ def test_files_that_were_changed_are_named(theirs):
         shipped.read_manifest(theirs, "smoke")
 
 
-def test_pages_show_ones_own_and_else_what_ships(finished, packed, tmp_path, monkeypatch):
+def test_pages_show_ones_own_and_else_what_ships(finished_campaign, packed, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "SHIPPED", packed)
     monkeypatch.setattr(paths, "results_folder", lambda: tmp_path)
     page = load_page("quick", "tang")
@@ -182,7 +182,7 @@ def test_pages_show_ones_own_and_else_what_ships(finished, packed, tmp_path, mon
     with pytest.raises(UserError, match="samples do not ship"):
         page.samples("fig2", ["time_s"], case="bbr1")
     checks = page.checks()
-    monkeypatch.setattr(paths, "results_folder", lambda: finished)
+    monkeypatch.setattr(paths, "results_folder", lambda: finished_campaign)
     own = load_page("smoke", "tang")
     assert not own.shipped
     assert "Your own results" in own.glance()
@@ -228,8 +228,8 @@ def said_of(results: Path, again: Path) -> dict[str, str]:
     return {w.file: w.what for w in told}
 
 
-def test_a_changed_digit_is_named_by_run_file_and_field(finished, mine):
-    assert said_of(mine, finished) == {}
+def test_a_changed_digit_is_named_by_run_file_and_field(finished_campaign, mine):
+    assert said_of(mine, finished_campaign) == {}
     summary = files.read_json(run_of(mine) / "summary.json")
     summary["groups"][0]["goodput_mbit"] += 1e-9
     files.write_json(run_of(mine) / "summary.json", summary)
@@ -238,19 +238,19 @@ def test_a_changed_digit_is_named_by_run_file_and_field(finished, mine):
     table.loc[17, "cwnd"] += 1
     table.to_parquet(path, index=False)
     change(run_of(mine) / "manifest.json", seed=3)
-    found = said_of(mine, finished)
+    found = said_of(mine, finished_campaign)
     assert found.keys() == {"summary.json", "samples.parquet", "manifest.json"}
     assert "another result: groups.0.goodput_mbit" in found["summary.json"]
     assert "its manifest says" in found["samples.parquet"]
     assert found["manifest.json"] == "seed 3, again 1"
     digests = RunFolder(run_of(mine)).table_hashes
     change(run_of(mine) / "manifest.json", seed=1, outputs_sha256=digests)  # who hides it
-    found = said_of(mine, finished)
+    found = said_of(mine, finished_campaign)
     assert ": cwnd, row 17: " in found["samples.parquet"]
     assert found["manifest.json"].startswith("outputs_sha256.samples.parquet")
 
 
-def test_missing_and_broken_files_are_named(finished, mine):
+def test_missing_and_broken_files_are_named(finished_campaign, mine):
     (run_of(mine) / "samples.parquet").unlink()
     (run_of(mine) / "manifest.json").write_text("{")
     found = records.results_at(mine, "smoke", [figure()])
@@ -267,16 +267,16 @@ def test_missing_and_broken_files_are_named(finished, mine):
         records.results_at(mine / "none", "smoke", [figure()])
 
 
-def test_of_what_ships_changed_hashes_and_rows_are_named(finished, theirs):
-    assert said_of(theirs, finished) == {}
+def test_of_what_ships_changed_hashes_and_rows_are_named(finished_campaign, theirs):
+    assert said_of(theirs, finished_campaign) == {}
     place = theirs / "smoke"
     table = pd.read_parquet(place / f"{FIGURE}.parquet")
     table["utilisation"] *= 1.001
     table.to_parquet(place / f"{FIGURE}.parquet", index=False)
-    assert "utilisation" in said_of(theirs, finished)[f"{FIGURE}.parquet"]
+    assert "utilisation" in said_of(theirs, finished_campaign)[f"{FIGURE}.parquet"]
     runs = pd.read_parquet(place / "runs.parquet").assign(summary_sha256="0" * 64, samples_sha256="1" * 64)
     runs.drop(index=3).to_parquet(place / "runs.parquet", index=False)
-    found = said_of(theirs, finished)
+    found = said_of(theirs, finished_campaign)
     assert "utilisation" in found["summary.json"]
     assert found["samples.parquet"].startswith("has hash 111111111111, again ")
     wrong = {w.file: w.what for w in records.results_at(theirs, "smoke", [figure()]).problems if "hash" not in w.what}
@@ -321,8 +321,8 @@ def test_verify_of_what_ships(packed):
     assert "1 of 4 runs, chosen with --seed 3" in done.stderr
 
 
-def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault(finished, monkeypatch):
-    found = records.results_at(finished, "smoke", [figure()])
+def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault(finished_campaign, monkeypatch):
+    found = records.results_at(finished_campaign, "smoke", [figure()])
     record = found.expected(found.keys[0])
     other = replace(record, kernel=(record.kernel[0], "e" * 16))
 

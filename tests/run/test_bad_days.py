@@ -699,7 +699,6 @@ def leftovers(tmp_path: Path) -> list[str]:
     return [p.name for p in (tmp_path / "build" / "kernels").iterdir() if not p.name.endswith((".log", ".lock"))]
 
 
-@pytest.mark.slow
 @pytest.mark.compiles
 def test_kernel_build_that_fails_names_step_and_log(kernels, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "UNPACK_EXCLUDES", ("*/[a-zB-Z]*/*",))  # nearly nothing: quick to unpack

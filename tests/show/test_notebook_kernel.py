@@ -30,10 +30,12 @@ async def message_without_its_edge(channel_class, timeout):
         peer.connect(f"tcp://127.0.0.1:{port}")
         channel = channel_class(socket, SESSION)
         waiting = asyncio.ensure_future(channel.get_msg(timeout))
-        await asyncio.sleep(0.3)  # until the two are connected
+        await asyncio.sleep(0.3)  # it waits for an edge now
         SESSION.send(peer, "execute_reply")
-        time.sleep(0.3)  # comes in while the loop does other things,
-        assert zmq.Socket.shadow(socket.underlying).get(zmq.EVENTS) & zmq.POLLIN  # one of which takes its edge
+        beside = zmq.Socket.shadow(socket.underlying)
+        end = time.monotonic() + 20
+        while not beside.get(zmq.EVENTS) & zmq.POLLIN:  # takes the edge while the loop does nothing else
+            assert time.monotonic() < end, "the message did not come"
         return await asyncio.wait_for(waiting, 4 * POLL_S)
 
 

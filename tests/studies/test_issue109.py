@@ -6,9 +6,14 @@ import pandas as pd
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.comparison.compare import MOVED
 from bbrlab.results.tables import read_figure
-from studies.issue109 import QUESTIONS, differences, issue109_picture, runs_by_question
+from studies.issue109 import QUESTIONS, differences, issue109_picture, runs_by_question, told
+
+WORDS = {
+    "utilisation": "utilisation", "median queueing delay (ms)": "queue_ms_p50", "share of capacity": "share_of_capacity",
+    "Jain's index": "jain_index_all", "its part of both flows' goodput": "share_of_goodput",
+    "one flow alone": "alone", "two flows": "two", "one flow, one CUBIC": "cubic", "a late-comer": "late",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -21,18 +26,17 @@ def found() -> pd.DataFrame:
 
 def test_the_page_has_its_numbers(found):
     page = (paths.ROOT / "docs/explanation/issue109.md").read_text(encoding="utf-8")
-    made = set()
-    for row in found.to_dict("records"):
-        digits = 1 if row["unit"] == "ms" else 3
-        a, b = (f"{row[f'{side}_mean']:.{digits}f} ± {row[f'{side}_half']:.{digits}f}" for side in "ab")
-        change = f"{row['difference']:+.{digits}f} ({row['low']:+.{digits}f} to {row['high']:+.{digits}f})"
-        made.add((a, b, change, "moved" if row["outcome"] == MOVED else ""))
-    told = [
-        tuple(cell.strip() for cell in line.split("|")[4:8])
-        for line in page.splitlines()
-        if "±" in line and line[0] == "|"
-    ]
-    assert len(told) == 19 and set(told) <= made
+    question, metric, of_page = "", "", []
+    for line in page.splitlines():
+        if line.startswith("|") and "±" in line:
+            who, what, *numbers = (cell.strip() for cell in line.split("|")[1:-1])
+            question, metric = WORDS.get(who, question), WORDS.get(what, metric)
+            of_page.append((question, metric, *numbers))
+    made = told(found)
+    assert len(of_page) == 23 and [row for row in of_page if row not in made] == []
+    shares = found[(found["metric"] == "share_of_capacity") & (found["buffer_bdp"] >= 2)]["difference"]
+    assert f"by {shares.min():.2f} to {shares.max():.2f} of the link" in page
+    assert set(found[(found["question"] == "cubic") & (found["buffer_bdp"] >= 2)]["outcome"]) == {"moved"}
 
 
 def test_a_late_comers_number_is_the_mean_of_its_starts(found):
