@@ -293,6 +293,7 @@ def test_sigterm_ends_a_play_whose_kernel_is_being_built(unpacked, tmp_path, mon
     assert left_behind() == [] and not out.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.compiles
 def test_compilers_end_with_who_was_killed(unpacked, monkeypatch):
     monkeypatch.setenv("BBRLAB_BUILD", str(unpacked))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import matplotlib.pyplot as plt
+import pytest
 
 from bbrlab.base import paths
 from bbrlab.show.execute import execute_notebook
 from studies.burst_plots import what_if
 
 
+@pytest.mark.slow
 def test_the_page_needs_no_campaign(tmp_path, monkeypatch):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "nothing"))
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
