@@ -104,7 +104,7 @@ def issue109_picture(found: pd.DataFrame) -> Figure:
             )
         axes.set(
             title=title,
-            ylabel=metric.label,
+            ylabel=f"{metric.label} ({metric.unit})" if metric.unit != "1" else metric.label,
             ylim=LIMITS[question],
             xlabel="buffer (BDP)",
             xlim=(-0.5, len(points) - 0.5),
