@@ -65,7 +65,7 @@ def differences(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def told(found: pd.DataFrame) -> list[tuple[str, ...]]:
+def page_rows(found: pd.DataFrame) -> list[tuple[str, ...]]:
     """Differences in words: question, metric, buffer (BDP), both readings and their difference with 95 % intervals, and "moved" or nothing.
 
     Args:
@@ -123,7 +123,7 @@ def main() -> None:
     found = differences(runs)
     set_style()
     issue109_picture(found).savefig(out, dpi=110)
-    for row in told(found):
+    for row in page_rows(found):
         print(" | ".join(f"{cell:18}" for cell in row))
     shown = ["between_probe_rtt_s", "probe_rtt_together"]
     probes = runs[runs["group"] == 0].groupby(["question", "reading", "network.buffer.bdp"])[shown].mean()

@@ -42,7 +42,7 @@ def pack(results: Path, out: Path, explained: Sequence[AcceptedFailure] = ()) ->
 
 
 @pytest.fixture
-def mine(finished_campaign, tmp_path) -> Path:
+def copy_to_change(finished_campaign, tmp_path) -> Path:
     """A copy of the campaign that may be changed."""
     return shutil.copytree(finished_campaign, tmp_path / "mine")
 
@@ -79,11 +79,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 pytestmark = pytest.mark.guest
 
 
-def test_the_same_results_are_the_same_bytes_however_long_they_took(packed, mine, tmp_path):
-    for run in runs_of(figure(), results=mine):
+def test_the_same_results_are_the_same_bytes_however_long_they_took(packed, copy_to_change, tmp_path):
+    for run in runs_of(figure(), results=copy_to_change):
         change(run.folder / "summary.json", wall_s=99.5)
-    make_tables(mine)
-    found = pack(mine, tmp_path / "again")
+    make_tables(copy_to_change)
+    found = pack(copy_to_change, tmp_path / "again")
     assert contents(tmp_path / "again") == contents(packed)
     assert found.figures == {FIGURE: 4}
     assert shipped.tampered(packed, "smoke") == []
@@ -112,40 +112,40 @@ def test_what_was_there_is_replaced_as_a_whole(theirs, finished_campaign, packed
         (lambda r: change(run_of(r) / "manifest.json", guest_code_sha256={"init": "0"}), "its guest_code_sha256 is another"),
     ],
 )  # fmt: skip
-def test_what_is_not_whole_is_not_packed(mine, tmp_path, broken, said):
-    broken(mine)
+def test_what_is_not_whole_is_not_packed(copy_to_change, tmp_path, broken, said):
+    broken(copy_to_change)
     with pytest.raises(UserError, match=said):
-        pack(mine, tmp_path / "out")
+        pack(copy_to_change, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_figure_of_which_a_point_was_not_run_is_not_packed(mine, tmp_path):
-    path = mine / "smoke" / f"{FIGURE}.parquet"
+def test_a_figure_of_which_a_point_was_not_run_is_not_packed(copy_to_change, tmp_path):
+    path = copy_to_change / "smoke" / f"{FIGURE}.parquet"
     table = pd.read_parquet(path)
     table[table["case"] == "bbr1"].to_parquet(path, index=False)
     with pytest.raises(UserError, match="the table lacks 1 points"):
-        pack(mine, tmp_path / "out")
+        pack(copy_to_change, tmp_path / "out")
 
 
-def test_a_failed_self_check_needs_a_reason(mine, tmp_path):
-    file = run_of(mine) / "summary.json"
+def test_a_failed_self_check_needs_a_reason(copy_to_change, tmp_path):
+    file = run_of(copy_to_change) / "summary.json"
     summary = files.read_json(file)
     summary["checks"][0]["ok"], summary["ok"] = False, False
     files.write_json(file, summary)
-    make_tables(mine)
+    make_tables(copy_to_change)
     name = summary["checks"][0]["name"]
     with pytest.raises(UserError, match=f"failed {name}, unexplained"):
-        pack(mine, tmp_path / "out")
+        pack(copy_to_change, tmp_path / "out")
     reasons = tmp_path / "explained.yaml"
     reasons.write_text(
         f"- {{figure: {FIGURE}, seed: 1, check: {name}, why: the rate is not reached in so short a run}}\n"
     )
-    found = pack(mine, tmp_path / "out", read_accepted_failures(reasons))
+    found = pack(copy_to_change, tmp_path / "out", read_accepted_failures(reasons))
     assert [(f.seed, f.checks) for f in found.failed] == [(1, [name])]
     assert shipped.read_manifest(tmp_path / "out", "smoke").failed[0].why.startswith("the rate")
     reasons.write_text(reasons.read_text() + f"- {{figure: {FIGURE}, seed: 2, why: no such thing}}\n")
     with pytest.raises(UserError, match="no run of tang/fig2 failed as one entry says"):
-        pack(mine, tmp_path / "out", read_accepted_failures(reasons))
+        pack(copy_to_change, tmp_path / "out", read_accepted_failures(reasons))
     reasons.write_text("- {figure: tang/fig2}\n")
     with pytest.raises(UserError, match=r"explained.yaml: 0\.why"):
         read_accepted_failures(reasons)
@@ -192,19 +192,19 @@ def test_pages_show_ones_own_and_else_what_ships(finished_campaign, packed, tmp_
         load_page("smoke", "ware2019")
 
 
-def test_other_verdicts_than_what_ships(packed, mine):
-    assert {kind: len(table) for kind, table in beside_shipped.other_verdicts("smoke", mine, packed).items()} == {
+def test_other_verdicts_than_what_ships(packed, copy_to_change):
+    assert {kind: len(table) for kind, table in beside_shipped.other_verdicts("smoke", copy_to_change, packed).items()} == {
         "statements": 0, "claims": 0,
     }  # fmt: skip
     for name in ("claims", "statements"):
-        verdicts = pd.read_parquet(mine / "smoke" / f"{name}.parquet")
+        verdicts = pd.read_parquet(copy_to_change / "smoke" / f"{name}.parquet")
         verdicts.loc[0, "verdict"] = "reproduced"
-        verdicts.drop(index=len(verdicts) - 1).to_parquet(mine / "smoke" / f"{name}.parquet", index=False)
-    found = beside_shipped.other_verdicts("smoke", mine, packed)
+        verdicts.drop(index=len(verdicts) - 1).to_parquet(copy_to_change / "smoke" / f"{name}.parquet", index=False)
+    found = beside_shipped.other_verdicts("smoke", copy_to_change, packed)
     assert [len(table) for table in found.values()] == [2, 2]
     assert set(found["claims"]["own"]) == {"reproduced", "not there"}
-    assert beside_shipped.other_verdicts("smoke", mine, mine) is None, "nothing ships"
-    assert beside_shipped.other_verdicts("quick", mine, packed) is None, "nothing of one's own"
+    assert beside_shipped.other_verdicts("smoke", copy_to_change, copy_to_change) is None, "nothing ships"
+    assert beside_shipped.other_verdicts("quick", copy_to_change, packed) is None, "nothing of one's own"
 
 
 def test_predictions_are_read_from_one_file(tmp_path):
@@ -228,43 +228,43 @@ def said_of(results: Path, again: Path) -> dict[str, str]:
     return {w.file: w.what for w in told}
 
 
-def test_a_changed_digit_is_named_by_run_file_and_field(finished_campaign, mine):
-    assert said_of(mine, finished_campaign) == {}
-    summary = files.read_json(run_of(mine) / "summary.json")
+def test_a_changed_digit_is_named_by_run_file_and_field(finished_campaign, copy_to_change):
+    assert said_of(copy_to_change, finished_campaign) == {}
+    summary = files.read_json(run_of(copy_to_change) / "summary.json")
     summary["groups"][0]["goodput_mbit"] += 1e-9
-    files.write_json(run_of(mine) / "summary.json", summary)
-    path = run_of(mine) / "samples.parquet"
+    files.write_json(run_of(copy_to_change) / "summary.json", summary)
+    path = run_of(copy_to_change) / "samples.parquet"
     table = pd.read_parquet(path)
     table.loc[17, "cwnd"] += 1
     table.to_parquet(path, index=False)
-    change(run_of(mine) / "manifest.json", seed=3)
-    found = said_of(mine, finished_campaign)
+    change(run_of(copy_to_change) / "manifest.json", seed=3)
+    found = said_of(copy_to_change, finished_campaign)
     assert found.keys() == {"summary.json", "samples.parquet", "manifest.json"}
     assert "another result: groups.0.goodput_mbit" in found["summary.json"]
     assert "its manifest says" in found["samples.parquet"]
     assert found["manifest.json"] == "seed 3, again 1"
-    digests = RunFolder(run_of(mine)).table_hashes
-    change(run_of(mine) / "manifest.json", seed=1, outputs_sha256=digests)  # who hides it
-    found = said_of(mine, finished_campaign)
+    digests = RunFolder(run_of(copy_to_change)).table_hashes
+    change(run_of(copy_to_change) / "manifest.json", seed=1, outputs_sha256=digests)  # who hides it
+    found = said_of(copy_to_change, finished_campaign)
     assert ": cwnd, row 17: " in found["samples.parquet"]
     assert found["manifest.json"].startswith("outputs_sha256.samples.parquet")
 
 
-def test_missing_and_broken_files_are_named(finished_campaign, mine):
-    (run_of(mine) / "samples.parquet").unlink()
-    (run_of(mine) / "manifest.json").write_text("{")
-    found = records.results_at(mine, "smoke", [figure()])
+def test_missing_and_broken_files_are_named(finished_campaign, copy_to_change):
+    (run_of(copy_to_change) / "samples.parquet").unlink()
+    (run_of(copy_to_change) / "manifest.json").write_text("{")
+    found = records.results_at(copy_to_change, "smoke", [figure()])
     record = found.expected(next(k for k in found.keys if k[1].startswith(CASE)))
     told = {w.file: w.what for w in record.problems}
     assert told["samples.parquet"] == "is missing"
     assert "is damaged" in told["manifest.json"]
-    shutil.rmtree(run_of(mine))
-    found = records.results_at(mine, "smoke", [figure()])
+    shutil.rmtree(run_of(copy_to_change))
+    found = records.results_at(copy_to_change, "smoke", [figure()])
     assert len(found.keys) == 4, "the table has it"
     record = found.expected(next(k for k in found.keys if k[1].startswith(CASE)))
     assert {w.file for w in record.problems} == {"summary.json", "manifest.json", "samples.parquet"}
     with pytest.raises(UserError, match="has no run of these figures"):
-        records.results_at(mine / "none", "smoke", [figure()])
+        records.results_at(copy_to_change / "none", "smoke", [figure()])
 
 
 def test_of_what_ships_changed_hashes_and_rows_are_named(finished_campaign, theirs):
@@ -296,21 +296,21 @@ def bbrlab(*argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=paths.ROOT)
 
 
-def test_verify_runs_again_and_its_exit_code_tells(mine):
+def test_verify_runs_again_and_its_exit_code_tells(copy_to_change):
     """One of the two runs has a digit changed, and is said to be of another kernel."""
-    summary = files.read_json(run_of(mine) / "summary.json")
+    summary = files.read_json(run_of(copy_to_change) / "summary.json")
     summary["groups"][0]["rtt_ms_mean"] *= 1.0001
     summary["kernel"]["key"] = "f" * 16
-    files.write_json(run_of(mine) / "summary.json", summary)
-    before = state_of(mine)
-    argv = ("verify", FIGURE, "--results", str(mine), "--scale", "smoke", "--seed", "1")
+    files.write_json(run_of(copy_to_change) / "summary.json", summary)
+    before = state_of(copy_to_change)
+    argv = ("verify", FIGURE, "--results", str(copy_to_change), "--scale", "smoke", "--seed", "1")
     done = bbrlab(*argv, "--sample", "4")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "3 of 4 runs are equal in every hash" in done.stdout
-    place = f"{FIGURE} {run_of(mine).parent.name} seed 1: summary.json: "
+    place = f"{FIGURE} {run_of(copy_to_change).parent.name} seed 1: summary.json: "
     assert f"{place}kernel build differs: lab-6.12 ffffffffffffffff there, lab-6.12 " in done.stdout
     assert f"{place}another result: groups.0.rtt_ms_mean" in done.stdout
-    assert state_of(mine) == before, "verifying changes nothing"
+    assert state_of(copy_to_change) == before, "verifying changes nothing"
 
 
 def test_verify_of_what_ships(packed):
@@ -344,17 +344,17 @@ def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault
     assert outcome.problems[0].what.startswith("had other conditions: no noise")
 
 
-def test_a_run_of_a_kernel_that_is_not_here_stops_no_other(mine):
+def test_a_run_of_a_kernel_that_is_not_here_stops_no_other(copy_to_change):
     """It is named with the command that helps; if no kernel of any run is here, nothing can be run."""
-    summary = files.read_json(run_of(mine) / "summary.json")
+    summary = files.read_json(run_of(copy_to_change) / "summary.json")
     summary["kernel"]["name"] = "lab-1.0"
-    files.write_json(run_of(mine) / "summary.json", summary)
-    found = records.results_at(mine, "smoke", [figure()])
+    files.write_json(run_of(copy_to_change) / "summary.json", summary)
+    found = records.results_at(copy_to_change, "smoke", [figure()])
     mark = next(k for k in found.keys if k[1].startswith(CASE) and k[2] == 1)
     one, other = found.expected(mark), found.expected(next(k for k in found.keys if k != mark))
     missing = verify.missing_kernels([one, other])
     assert missing.keys() == {"lab-1.0"}
-    outcome = verify._again(one, missing, Path("point"), mine, found, [])
+    outcome = verify._again(one, missing, Path("point"), copy_to_change, found, [])
     assert (
         "was not run again, its kernel is not here: lab-1.0: no such kernel" in outcome.problems[0].what
         and "lab-1.0" in outcome.problems[0].what
@@ -366,12 +366,12 @@ def test_a_run_of_a_kernel_that_is_not_here_stops_no_other(mine):
     assert not verify.missing_kernels([own]), "built for the run, with the algorithm that its point names"
 
 
-def test_of_all_runs_of_a_folder_missing_files_are_told(mine):
+def test_of_all_runs_of_a_folder_missing_files_are_told(copy_to_change):
     """Of those, too, that chance does not choose."""
-    assert not records.results_at(mine, "smoke", [figure()]).problems
-    (run_of(mine) / "samples.parquet").unlink()
-    shutil.rmtree(run_of(mine, seed=2))
-    found = records.results_at(mine, "smoke", [figure()])
+    assert not records.results_at(copy_to_change, "smoke", [figure()]).problems
+    (run_of(copy_to_change) / "samples.parquet").unlink()
+    shutil.rmtree(run_of(copy_to_change, seed=2))
+    found = records.results_at(copy_to_change, "smoke", [figure()])
     told = {w.file: w.what for w in found.problems}
     assert told.keys() == {"samples.parquet", "summary.json", "manifest.json"}
     assert told["samples.parquet"].startswith(f"2 runs of {FIGURE} are without it, such as {CASE}")
