@@ -220,14 +220,14 @@ def course_gradebook(
 ) -> None:  # fmt: skip
     """Put grades into the table that Canvas or Moodle exported, for import there."""
     from bbrlab.base import files
-    from bbrlab_apps.grading.gradebook import filled
-    from bbrlab_apps.grading.grades import grades_in
+    from bbrlab_apps.grading.gradebook import filled, grades_in
     from bbrlab_apps.grading.people import read_table
 
     check_file("--out", out)
-    text, notes = filled(read_table(table), grades_in(grades), column)
+    found, left_out = grades_in(grades)
+    text, notes = filled(read_table(table), found, column)
     files.write_text(out, text)
-    for note in notes:
+    for note in (*left_out, *notes):
         typer.echo(f"note: {note}")
     typer.echo(str(out))
 

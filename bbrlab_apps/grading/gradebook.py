@@ -11,19 +11,59 @@ import csv
 import io
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import cell
 from bbrlab.base.words import in_short, number_of
-from bbrlab_apps.grading.people import CANVAS, Table, as_number, is_points_possible
+from bbrlab_apps.grading.grades import GRADE, Grade
+from bbrlab_apps.grading.people import CANVAS, Table, as_number, is_points_possible, read_table
 from bbrlab_apps.grading.personal import one_form
-from bbrlab_apps.grading.report import number
-
-if TYPE_CHECKING:
-    from bbrlab_apps.grading.grades import Grade
+from bbrlab_apps.grading.report import CLASS, number
 
 FEEDBACK = "Feedback comments"
+
+
+def grades_in(folder: Path) -> tuple[dict[str, Grade], list[str]]:
+    """{student: grade} of what `bbrlab grade --class` wrote to a folder, and notes for the teacher.
+
+    The folder may have grades of earlier times: of the students of the class's table, if there is one, only those with points in
+    it count. UserError if there is no grade, or some are of different assignments.
+    """
+    found = {file.parent.name: file for file in sorted(folder.glob(f"*/{GRADE}"))}
+    table = folder / CLASS
+    in_class = _with_points(table) if table.exists() else set(map(cell, found))
+    chosen = {student: file for student, file in found.items() if cell(student) in in_class}
+    grades: dict[str, Grade] = {}
+    for file in chosen.values():
+        grade: Grade = files.read_json(file, "delete it, and grade again")
+        if not {"student", "assignment", "title", "score", "of", "items", "pending"} <= grade.keys():
+            raise UserError(f"{file}: is of another version; grade again")
+        grades[grade["student"]] = grade
+    if not grades:
+        of_class = f" of students with points in {CLASS}" if table.exists() else ""
+        raise UserError(
+            f"{folder}: has no grades (*/{GRADE}){of_class}; give the folder that `bbrlab grade --class` wrote to (--out)"
+        )
+    first, *others = grades.values()
+    if other := next((grade for grade in others if grade["assignment"] != first["assignment"]), None):
+        raise UserError(
+            f"{folder}: {first['student']}'s grade is of assignment '{first['assignment']}', {other['student']}'s of "
+            f"'{other['assignment']}'; grade each assignment's class into a folder of its own (--out)"
+        )
+    if not (left_out := [student for student in found if student not in chosen]):
+        return grades, []
+    return grades, [
+        f"left out, without points in {table}: {in_short(left_out)}; if they have handed in, grade the class again"
+    ]
+
+
+def _with_points(file: Path) -> set[str]:
+    """The students of a class's table who have points, as it writes their ids."""
+    table = read_table(file)
+    student, score = table.needed("student"), table.needed("score")
+    return {row[student] for row in table.rows if row[score].strip()}
 
 
 def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tuple[str, list[str]]:

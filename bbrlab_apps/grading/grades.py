@@ -1,13 +1,10 @@
-"""The format of a grade, and reading the grades in a folder."""
+"""The format of a grade."""
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any, TypedDict
 
-from bbrlab.base import files
-from bbrlab.base.errors import UserError
 from bbrlab_apps.grading.rerun import Rerun
 
 GRADE = "grade.json"  # of a student, beside the report
@@ -43,21 +40,6 @@ class Grade(TypedDict):
     reruns: list[Rerun]
     pending: list[str]  # questions that a person still has to grade
     late: str  # what late work cost, in words; empty if it cost nothing
-
-
-def grades_in(folder: Path) -> dict[str, Grade]:
-    """{student: grade} of what `bbrlab grade --class` wrote to a folder. UserError if there is none."""
-    grades = {}
-    for file in sorted(folder.glob(f"*/{GRADE}")):
-        grade: Grade = files.read_json(file, "delete it, and grade again")
-        if not {"student", "score", "of", "items", "pending"} <= grade.keys():
-            raise UserError(f"{file}: is of another version; grade again")
-        grades[grade["student"]] = grade
-    if not grades:
-        raise UserError(
-            f"{folder}: has no grades (*/{GRADE}); give the folder that `bbrlab grade --class` wrote to (--out)"
-        )
-    return grades
 
 
 def flag_words(grade: Grade) -> str:

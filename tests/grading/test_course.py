@@ -16,18 +16,20 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bbrlab.base import paths
+from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
 from bbrlab.results.nested import differences
 from bbrlab_apps.grading import gradescope
 from bbrlab_apps.grading.class_page import class_page, rows_of
 from bbrlab_apps.grading.grade import NOTHING, grade_submission
-from bbrlab_apps.grading.gradebook import filled
+from bbrlab_apps.grading.gradebook import filled, grades_in
+from bbrlab_apps.grading.grades import GRADE
 from bbrlab_apps.grading.load import load_rubric, notes_on
 from bbrlab_apps.grading.marks import late_cost, late_days, worth
 from bbrlab_apps.grading.people import read_people, read_roster, read_table
 from bbrlab_apps.grading.personal import personal
+from bbrlab_apps.grading.report import CLASS, class_table
 from bbrlab_apps.grading.report import gradescope as results_json
 from bbrlab_apps.grading.rubric import Late, Question, instant_of
 from bbrlab_apps.grading.sheet import check_submission, write_sheet
@@ -308,6 +310,34 @@ def test_tables_that_do_not_fit(tmp_path):
     twice = MOODLE.replace("Surname", "Lab 1 old")
     with pytest.raises(UserError, match="may be Lab 1 old or Assignment: Lab 1"):
         filled(table(tmp_path, twice), {"ada": made_up("ada", 1)}, None)
+
+
+def test_a_gradebook_takes_who_has_points_in_the_table_of_the_class(tmp_path):
+    """Of bob, who handed in nothing this time, and of kim, there are grades of another assignment."""
+    graded = {name: made_up(name, 10) for name in ("ada", "-eve")}
+    for name, grade in {**graded, **{name: made_up(name, 1, assignment="before") for name in ("bob", "kim")}}.items():
+        files.write_json(tmp_path / "grades" / name / GRADE, grade)
+    (tmp_path / "grades" / CLASS).write_text(class_table(graded, ["bob"]))
+    export, out = tmp_path / "export.csv", tmp_path / "import.csv"
+    export.write_text(MOODLE)
+    done = CliRunner().invoke(app, ["course", "gradebook", *map(str, (tmp_path / "grades", export, "--out", out))])
+    assert done.exit_code == 0, done.output
+    assert f"left out, without points in {tmp_path / 'grades' / CLASS}: bob, kim; if they" in done.output
+    assert [row["Email address"] for row in csv.DictReader(io.StringIO(out.read_text()))] == ["ada"]
+    assert set(grades_in(tmp_path / "grades")[0]) == {"ada", "-eve"}
+    (tmp_path / "grades" / CLASS).write_text(class_table({}, ["ada", "bob"]))
+    with pytest.raises(UserError, match=r"has no grades \(\*/grade.json\) of students with points in class.csv"):
+        grades_in(tmp_path / "grades")
+
+
+def test_grades_of_two_assignments_make_no_gradebook(tmp_path):
+    files.write_json(tmp_path / "ada" / GRADE, made_up("ada", 10))
+    files.write_json(tmp_path / "bob" / GRADE, made_up("bob", 1, assignment="before"))
+    words = "ada's grade is of assignment 'tiny', bob's of 'before'; grade each assignment's class into a folder"
+    with pytest.raises(UserError, match=words):
+        grades_in(tmp_path)
+    (tmp_path / "bob" / GRADE).unlink()
+    assert [*grades_in(tmp_path)[0]] == ["ada"], "without a table of the class all count"
 
 
 def test_the_page_of_a_class():
