@@ -22,7 +22,7 @@ from bbrlab_apps.grading.submitted_samples import similarity
 class ClassMatches(TypedDict):
     """What other submissions of the class have in common with one."""
 
-    seeds: dict[str, str]  # {seed: the other student to whom it was assigned}
+    seeds: dict[str, str]  # {seed of one of its runs: the other student to whom it was assigned}
     equal: dict[str, list[str]]  # {index of a run: the other students who have a run with the same values}
     # {index of a run: {other student: equal part of the two runs' fingerprints}}, of at least SIMILAR, without equal runs
     alike: dict[str, dict[str, float]]
@@ -86,8 +86,9 @@ def without_submission(roster: Roster, submissions: Mapping[str, Path]) -> list[
 
 
 def class_matches(student: str, submitted: Mapping[str, SubmittedContent], rubric: Rubric) -> ClassMatches:
-    """The seeds of other students, and their runs that are equal or similar to those of one student.
+    """Other students' seeds that one student's runs have, and their runs that are equal or similar to the student's.
 
+    A student is graded again if this changes, so nothing is in it of a student without a run in common.
     Runs of the same point and seed that were assigned to both must be equal, and are not suspicious.
     """
     seeds: dict[str, str] = {}
@@ -113,4 +114,8 @@ def class_matches(student: str, submitted: Mapping[str, SubmittedContent], rubri
             elif part >= SIMILAR:
                 parts = similar.setdefault(str(index), {})
                 parts[other] = max(float(part), parts.get(other, 0.0))
-    return {"seeds": seeds, "equal": equal, "alike": {i: parts for i, parts in similar.items() if i not in equal}}
+    return {
+        "seeds": {seed: seeds[seed] for run in submitted[student]["runs"] if (seed := str(run["seed"])) in seeds},
+        "equal": equal,
+        "alike": {i: parts for i, parts in similar.items() if i not in equal},
+    }

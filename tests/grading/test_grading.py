@@ -37,7 +37,7 @@ from bbrlab_apps.grading.grade import NOTHING, UNREADABLE, grade_submission, rea
 from bbrlab_apps.grading.judge import judge
 from bbrlab_apps.grading.limited import Refused, run_limited
 from bbrlab_apps.grading.load import load_rubric
-from bbrlab_apps.grading.personal import personal, too_much
+from bbrlab_apps.grading.personal import drawn_seeds, personal, too_much
 from bbrlab_apps.grading.report import GRADESCOPE, PAGE, class_table, page
 from bbrlab_apps.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, drawn_runs, run_again
 from bbrlab_apps.grading.rubric import Limits, Values
@@ -803,6 +803,20 @@ def test_equal_runs_that_are_ones_own_are_not_called_copied(good, tmp_path):
     grade = grade_submission(good, rubric, "ada", tmp_path / "out", others)
     assert [r["outcome"] for r in grade["reruns"]] == [SAME] and grade["reruns"][0]["run"] == 0
     assert grade["flags"] == []
+
+
+def test_one_more_hand_in_grades_nobody_else_again(rubric):
+    """Without a run in common, what is known of a student stays the same."""
+    loaded = load_rubric(rubric)
+    room: dict[str, Any] = {
+        name: {"runs": [{"seed": seed, "digest": ""} for seed in drawn_seeds(loaded, name)]}
+        for name in ("ada", "bob", "eve")
+    }
+    seed_of_bob = room["bob"]["runs"][0]
+    room["ada"]["runs"].append(seed_of_bob)
+    before = class_matches("ada", {name: room[name] for name in ("ada", "bob")}, loaded)
+    assert before["seeds"] == {str(seed_of_bob["seed"]): "bob"}
+    assert class_matches("ada", room, loaded) == before
 
 
 def test_who_of_a_roster_handed_in_nothing_is_named(rubric, tmp_path):
