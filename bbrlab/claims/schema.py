@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, field_validator, model_validator
@@ -69,6 +69,15 @@ def same_number(have: float, want: float, relative: float) -> bool:
         return False
 
 
+def _bounds_in(want: Any) -> Iterator[dict[str, Any]]:
+    """The bounds among the values that ``where`` gives a key, also those in lists."""
+    if isinstance(want, dict):
+        yield want
+    elif isinstance(want, list):
+        for one in want:
+            yield from _bounds_in(one)
+
+
 class _Named(Strict):
     """A part of a claim, whose unknown keys are told by its own words wherever it is read."""
 
@@ -111,11 +120,12 @@ class Term(_Named):
     @classmethod
     def _bounds(cls, where: dict[str, Any]) -> dict[str, Any]:
         for key, want in where.items():
-            if isinstance(want, dict) and not (
-                want.keys() & {"above", "below"}
-                and all(k in ("above", "below") and isinstance(v, int | float) for k, v in want.items())
-            ):
-                raise ValueError(f"{key}: {want} must be bounds: above, below, or both, each a number")
+            for one in _bounds_in(want):
+                if not (
+                    one.keys() & {"above", "below"}
+                    and all(k in ("above", "below") and isinstance(v, int | float) for k, v in one.items())
+                ):
+                    raise ValueError(f"{key}: {one} must be bounds: above, below, or both, each a number")
         return where
 
     @model_validator(mode="after")

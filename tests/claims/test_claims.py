@@ -356,8 +356,11 @@ def test_bounds_choose_points():
 
 @pytest.mark.parametrize("bounds", [{}, {"over": 1}, {"above": "much"}, {"above": 1, "upto": 2}])
 def test_bounds_are_above_and_below(bounds):
-    with pytest.raises(ValidationError, match="must be bounds"):
-        Term(figure="cao2019/fig5", where={"buffer_bdp": bounds})
+    """Also those among alternatives."""
+    for want in (bounds, [2, bounds], [[bounds]]):
+        with pytest.raises(ValidationError, match="must be bounds"):
+            Term(figure="cao2019/fig5", where={"buffer_bdp": want})
+    Term(figure="cao2019/fig5", where={"buffer_bdp": [{"above": 1, "below": 2}, {"above": 8}, 4]})
 
 
 def test_crossing():
