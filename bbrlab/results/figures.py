@@ -11,13 +11,13 @@ import functools
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.yaml_files import dump_yaml
+from bbrlab.base.yaml_files import Lines, Node, dump_yaml
 from bbrlab.kernel.own import OwnCca, own_of
 from bbrlab.kernel.specs import find_spec
 from bbrlab.results.algorithm_table import draws_nothing
@@ -214,7 +214,7 @@ def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None
     for figure in chosen:
         for cca in lacking_ccas(figure, kernel_name):
             path = scenario_files()[figure.id]
-            number = next((i for i, t in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if cca in t), 1)
+            number = next(_lines_of_cca(Lines(path).root, cca), 1)
             able = [f.id for f in chosen if not lacking_ccas(f, kernel_name)]
             advice = f", or ask for figures that it can run: {', '.join(able[:ABLE_MAX])}" if able else ""
             raise UserError(
@@ -222,6 +222,19 @@ def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None
                 f"choose another with --config kernel=... (bbrlab kernel list){advice}"
                 + (f" ... ({len(able)} in all)" if len(able) > ABLE_MAX else "")
             )
+
+
+def _lines_of_cca(node: Node, cca: str, of_cca: bool = False) -> Iterator[int]:
+    """The lines of a scenario file that give a flow this CCA: ``cca``, or ``flows.0.cca`` of a case or sweep.
+
+    Args:
+        of_cca: whether the node is what such a key gives.
+    """
+    if of_cca and node.content == cca:
+        yield node.line
+    for key, part in node.parts.items():
+        in_list = of_cca and isinstance(key, int)
+        yield from _lines_of_cca(part, cca, in_list or str(key).rpartition(".")[2] == "cca")
 
 
 def own_of_figure(figure: Figure, kernel_name: str | None = None) -> list[OwnCca]:

@@ -128,6 +128,21 @@ def test_a_kernel_without_a_cca():
         check_ccas(figures, "linux-99")
 
 
+@pytest.mark.parametrize(
+    "given", ["flows: [{cca: bbr3}]", "cases: {one: {}, other: {flows.0.cca: bbr3}}", "sweep: {flows.0.cca: [cubic, bbr3]}"]
+)  # fmt: skip
+def test_a_kernel_without_a_cca_is_told_with_the_line_of_a_flow(given, tmp_path, monkeypatch):
+    """And not with that of a comment or a name."""
+    monkeypatch.setattr(paths, "SCENARIOS", tmp_path)
+    flows = [] if given.startswith("flows") else ["flows: [{cca: cubic}]"]
+    network = "network: {rate_mbit: 10, rtt_ms: 40, buffer: {bdp: 1}}"
+    lines = ["# bbr3 alone", "name: bbr3", "paper: mine", network, "duration_s: 9", "window_s: [1, 9]", *flows, given]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "bbr3.yaml").write_text("\n".join(lines))
+    with pytest.raises(UserError, match=rf"mine/bbr3\.yaml:{len(lines)}: kernel mainline-6.12 has no bbr3"):
+        check_ccas(figures_at("full", ["mine/bbr3"]), "mainline-6.12")
+
+
 def test_a_published_value_without_source(tmp_path, monkeypatch):
     (tmp_path / "paper").mkdir()
     (tmp_path / "paper" / "fig1.csv").write_text("a,source\n1,Fig. 1\n2,\n")
