@@ -204,7 +204,7 @@ def test_other_verdicts_than_what_ships(packed, copy_to_change):
     assert [len(table) for table in found.values()] == [2, 2]
     assert set(found["claims"]["own"]) == {"reproduced", "not there"}
     assert beside_shipped.other_verdicts("smoke", copy_to_change, copy_to_change) is None, "nothing ships"
-    assert beside_shipped.other_verdicts("quick", copy_to_change, packed) is None, "nothing of one's own"
+    assert beside_shipped.other_verdicts("smoke", copy_to_change / "no", packed) is None, "nothing of one's own"
 
 
 def test_predictions_are_read_from_one_file(tmp_path):
