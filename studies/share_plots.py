@@ -12,8 +12,9 @@ import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure
 
+from bbrlab.base import paths
 from bbrlab.results.algorithm_table import QUIET, colour_of_cca, label_of_cca
-from bbrlab.results.shipped import results_to_show
+from bbrlab.results.shipped import ShownResults
 from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.show.panel import Panel
 from bbrlab.show.plots.style import MODEL_STYLES, PUBLISHED, interval_bars, log2_axis, multiples, set_style
@@ -127,13 +128,18 @@ def _with_models(cells: Sequence[tuple[str, Panel, int]]) -> Figure:
     return figure
 
 
+def shipped_panels() -> dict[str, Panel]:
+    """{figure: its panel} of the results that ship, whatever there is of one's own."""
+    return {panel.figure: panel for _, panel in panels_at(ShownResults(paths.SHIPPED, "full", True, ""))}
+
+
 def main() -> None:
     """Draw fig2a.png and models.png of docs/images, of the results that ship."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     folder = parser.parse_args().out
     set_style()
-    panels = {panel.figure: panel for _, panel in panels_at(results_to_show("full"))}
+    panels = shipped_panels()
     shares(panels["sarpkaya2025/fig2a"]).savefig(folder / "fig2a.png")
     one_flow(panels[f"sarpkaya2025/{name}"] for name in ("fig2a", "fig3a", "fig5a")).savefig(folder / "models.png")
 

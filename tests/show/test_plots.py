@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
+from bbrlab.base import paths
 from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS, group_colour
 from bbrlab.show.panel import Panel
 from bbrlab.show.plots.style import (
@@ -20,6 +23,7 @@ from bbrlab.show.plots.style import (
     short_number,
     with_room,
 )
+from studies import share_plots
 from studies.burst_plots import beside_lab
 from studies.figure_plots import curves, heat_maps
 from studies.share_plots import against_published, one_flow, shares
@@ -172,3 +176,17 @@ def test_numbers_in_the_cells_of_maps_do_not_touch():
     texts = figure.axes[0].texts
     boxes = sorted((text.get_window_extent() for text in texts[:8]), key=lambda box: box.x0)
     assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:], strict=False))
+
+
+def test_pictures_of_the_documentation_are_of_what_ships(tmp_path, monkeypatch):
+    """Also beside tables of one's own."""
+    own = tmp_path / "full" / "sarpkaya2025" / "fig2a.parquet"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["share_plots", "--out", str(tmp_path)])
+    asked = []
+    monkeypatch.setattr(share_plots, "panels_at", lambda shown: asked.append(shown) or [])
+    with pytest.raises(KeyError):  # without panels there is nothing to draw
+        share_plots.main()
+    assert [(shown.results, shown.scale, shown.shipped) for shown in asked] == [(paths.SHIPPED, "full", True)]
