@@ -21,7 +21,8 @@ from bbrlab.results.tables import read_figure
 from bbrlab.show.panel import Panel, panel_of, rms_of
 
 AVERAGED = (
-    "Each error is of each point's mean over the seeds; claims take each seed by itself, so that theirs may be larger."
+    "Each error is of each point's mean over the seeds. Claims of `rms` take the same means, less what the seeds' scatter adds "
+    "(jackknife), so that theirs are mostly smaller."
 )
 NEAR = 0.05  # the published means: how far two laboratories are apart
 # The models' names on pages, and their columns of Panel.points (with_fluid(), with_burst()).

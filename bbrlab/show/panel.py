@@ -34,8 +34,9 @@ class Panel:
     def rmse(self) -> float:
         """Root mean square of measured - published; NaN if there are no points.
 
-        ``measured`` are means over the seeds, so that the seeds' own scatter is not in it; every point weighs the same. (Claims
-        take the error of each seed, and may average over the numbers of flows, as the paper does: grouped_rms().)
+        ``measured`` are means over the seeds; every point weighs the same. (Claims of rms take the same means, with the jackknife's
+        mean, which is less what the seeds' scatter adds, and may average over the numbers of flows, as the paper does:
+        grouped_rms().)
         """
         return rms_of(self.points["residual"])
 
