@@ -59,6 +59,8 @@ def page() -> str:
         mine = [id for id in at[FULL] if id.split("/")[0] == paper]
         runs = sum(len(runs_of(at[FULL][id])) for id in mine)
         rows.append((f"[{paper}](#{paper})", len(statements), runs, *_sums(minutes, mine)))
+    runs_of_all = sum(len(runs_of(figure)) for figure in at[FULL].values())
+    rows.append(("all", sum(map(len, papers.values())), runs_of_all, *_sums(minutes, list(at[FULL]))))
     lines = [HEAD, *table(("paper", "statements", "runs, without further seeds", "full", "quick"), rows)]
     for paper, statements in papers.items():
         by_figures: dict[tuple[str, ...], list[Statement]] = {}

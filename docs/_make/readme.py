@@ -38,7 +38,7 @@ from docs._make.measured import short
 
 PAGE = paths.ROOT / "README.md"
 # How far the shares of ours are from those of Google's code.
-DISTANCE = re.compile(r"(shares differ from its by )[^:]*?( in the root mean square)")
+DISTANCE = re.compile(r"(shares differ from those of Google's code by )[^:]*?(, root mean square)")
 # | [Paper](scenarios/FOLDER) | what | statements |
 ROW = re.compile(r"^(\| \[([^\]]*)\]\(scenarios/(\w+)\) \| .* \|) \d+ \|$", re.MULTILINE)
 
