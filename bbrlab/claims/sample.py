@@ -221,8 +221,10 @@ def sample(
     finite = np.isfinite(values)
     without = np.array([int((~finite[possible[i], i]).sum()) for i in range(parts)])
     whole = values[finite.all(axis=1)]
-    if claim.of_means and len(whole) > 1:
-        values = _pseudo_values(claim, {k: v[finite.all(axis=1)] for k, v in columns.items()}, key)
+    if claim.of_means:
+        values = whole  # a seed that some point lacks makes no number of the others, either
+        if len(whole) > 1:
+            values = pseudo_values(claim, {k: v[finite.all(axis=1)] for k, v in columns.items()}, key)
         parts = values.shape[1]
     same = {name: term_rows.same for name, term_rows in rows.items()}
     result = Sample(
@@ -349,7 +351,7 @@ def _steps(values: Array) -> Array:
     return np.where(ties, 0.0, steps)
 
 
-def _pseudo_values(claim: Claim, columns: Mapping[str, Array], key: list[int]) -> Array:
+def pseudo_values(claim: Claim, columns: Mapping[str, Array], key: list[int]) -> Array:
     """The jackknife's pseudo-values (Tukey 1958): shape (seeds, parts), without seeds of which one is not finite.
 
     Args:

@@ -34,7 +34,7 @@ from bbrlab.claims.judge import (
 )
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.resolution import resolution
-from bbrlab.claims.sample import reach
+from bbrlab.claims.sample import pseudo_values, reach
 from bbrlab.claims.schema import WARE, Expectation, Term
 from bbrlab.claims.select import full_figures, select
 from bbrlab.claims.statement_verdict import judgement, statement_counts, statement_frame
@@ -479,6 +479,40 @@ def test_the_largest_is_of_the_means(tmp_path):
     found = campaigns(tmp_path, text, lambda p: 0.5, 0.03, 30, 10)
     assert [o.verdict for o in found].count(NOT_REPRODUCED) <= 1
     assert np.mean([o.mean for o in found]) < 0.515
+
+
+def test_a_point_with_one_good_run_leaves_means_open(tmp_path):
+    """Each seed is .1 off, the mean .01: within .05. With one good run at a point the others are not judged seed by seed."""
+    claim = only_claim(
+        tmp_path, series("{at_most: 0.05}").replace("metric: share_of_capacity", "metric: abs(share_of_capacity - 0.5)")
+    )
+    (figure,) = figures_at("full", [FIG2A])
+    cut = dataclasses.replace(figure, points=[p for p in figure.points if p.values["flows.0.count"] == 1])
+    offs = {1: 0.10, 2: -0.101, 3: 0.102, 4: -0.10, 5: -0.103}
+    whole = table(cut, lambda p, s: 0.51 + offs[s], 5)
+    verdicts = []
+    for good in (2, 1, 0):
+        lacking = whole.copy()
+        lacking.loc[(lacking["point"] == cut.points[-1].label) & (lacking["seed"] > good), "ok"] = False
+        verdicts.append(judge_claim(claim, {FIG2A: cut}, {FIG2A: lacking}).verdict)
+    assert verdicts == [INCONCLUSIVE] * 3
+
+
+@pytest.mark.parametrize(
+    ("cells", "seeds", "limit", "worst"),
+    [(42, 3, 1.0, 0.04), (6, 5, 1.0, 0.04), (42, 5, 2.0, 0.03), (42, 3, 0.5, 0.08)],
+)
+def test_root_mean_squares_on_the_limit_err_as_documented(tmp_path, cells, seeds, limit, worst):
+    """Every cell is as far off as the limit, in standard deviations of a seed (docs/explanation/verdicts.md)."""
+    claim = only_claim(
+        tmp_path, series("{at_most: 0.05}").replace("metric: share_of_capacity", "metric: rms(share_of_capacity)")
+    )
+    rng = np.random.default_rng(cells + seeds)
+    told = [
+        outcome(Expectation(at_most=limit), of_parts(pseudo_values(claim, {"share_of_capacity": draws}, []))).verdict
+        for draws in rng.normal(limit, 1, (400, seeds, cells))
+    ]
+    assert max(told.count(v) for v in (REPRODUCED, NOT_REPRODUCED)) / len(told) <= worst + 0.015
 
 
 def test_an_order_is_its_smallest_step(tmp_path):
