@@ -28,7 +28,7 @@ LINKLAYER_ETHERNET = 1
 TICK_NS, TICKS_MAX = 64, 2**32 - 1
 # tbf is held when no packet can ever fit: each counts as 65,535 bytes (mpu) and there is never room for more than 65,000.
 HELD_PACKET_BYTES, HELD_ROOM_BYTES = 65_535, 65_000
-SO_TIMESTAMPNS, MSG_TRUNC = 35, 0x20
+SO_TIMESTAMPNS = 35
 ETH_P_ALL = 3
 WAKE_FRAME = bytes(12) + b"\x88\xb5" + bytes(46)  # of the EtherType for experiments
 

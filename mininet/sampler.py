@@ -29,7 +29,7 @@ MSG_WAITFORONE = 0x10000
 SO_RCVBUFFORCE = 33
 DEATHS_BYTES = 64 << 20  # a bound; what does not wait takes no memory
 TIMER_ABSTIME = 1
-INFO, CONG, VEGASINFO, SKMEMINFO = 2, 4, 3, 7
+INFO, CONG, VEGASINFO = 2, 4, 3
 # TCP states that can still have data to deliver: ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING.
 STATES = sum(1 << s for s in (1, 4, 8, 9, 11))
 

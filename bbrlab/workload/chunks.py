@@ -28,7 +28,7 @@ def synthetic_chunks(chunks: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Interarrival times and sizes of the collapsed flows, each shuffled on its own; load and duration stay."""
     whole = collapsed_chunks(chunks)
     rng = np.random.default_rng(seed)
-    gaps = np.diff(whole["start_s"].to_numpy(), prepend=0.0)
+    gaps = np.diff(np.sort(whole["start_s"].to_numpy()), prepend=0.0)
     return whole.assign(start_s=np.cumsum(rng.permutation(gaps)), bytes=rng.permutation(whole["bytes"].to_numpy()))
 
 

@@ -385,6 +385,13 @@ def test_refusals(flow, words):
         validate(scenario_dict(flows=[flow]), "test")
 
 
+def test_flows_of_a_file_in_any_order_have_their_gaps(tmp_path):
+    rows = [(0, 0, 9.0, 0.0, 10), (1, 0, 1.0, 0.0, 20), (2, 0, 5.0, 0.0, 30), (3, 0, 2.0, 0.0, 30)]
+    write_chunks(pd.DataFrame(rows, columns=list(COLUMNS)), tmp_path / "w.csv")
+    starts = workload_of("synthetic", str(tmp_path / "w.csv"), 1, 10, 1)["start_s"]
+    assert sorted(np.diff(starts, prepend=0.0)) == [1, 1, 3, 4] and starts.max() == 9
+
+
 def test_a_trace_with_gaps_and_out_of_order(tmp_path):
     """The guest takes flows numbered from 0, each one's chunks together."""
     rows = [(7, 0, 2.0, 0.0, 100), (3, 1, 1.0, 0.5, 20), (3, 0, 1.0, 0.0, 10), (5, 0, 60.0, 0.0, 9)]
