@@ -829,7 +829,8 @@ class Traffic(Strict):
         description="model, or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv; relative to the scenario's folder",
     )
     offered_mbit: Annotated[float, Field(ge=0.001, le=100_000)] = Field(
-        OFFERED_MBIT, description="mean load of the model"
+        OFFERED_MBIT,
+        description="mean load of the model; refused where the run is too short for the few large flows that make it up: 100 Mbit in all are enough",
     )
     senders: Annotated[int, Field(ge=1, le=16)] = Field(2, description="hosts that take turns in sending a flow")
 

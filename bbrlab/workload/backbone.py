@@ -94,6 +94,8 @@ def flow_sizes(count: int, rng: np.random.Generator) -> Array:
 
 FLOWS_MAX = 2_000_000  # seven times as many as the trace of 15 minutes
 MEAN_OF = 200_000  # flows over which the model's mean size is taken
+LOAD_TOLERANCE = 0.01  # of the asked load
+ENOUGH_MBIT = 100.0  # Mbit in all, of which some flow is large with every seed
 
 
 def _with_load(sizes: Array, target: float) -> Array:
@@ -107,7 +109,7 @@ def _with_load(sizes: Array, target: float) -> Array:
 
 
 def backbone_chunks(seed: int, duration_s: float, offered_mbit: float = MODEL_OFFERED_MBIT) -> pd.DataFrame:
-    """Chunks of the model. UserError for more flows than a guest can hold.
+    """Chunks of the model. UserError for more flows than a guest can hold, or so few that none is large enough to make up the load.
 
     Args:
         duration_s: within which all flows start.
@@ -127,6 +129,11 @@ def backbone_chunks(seed: int, duration_s: float, offered_mbit: float = MODEL_OF
         )
     sizes = flow_sizes(count, rng)
     sizes = _with_load(sizes[sizes <= target], target)
+    if abs((load := float(sizes.sum())) - target) > LOAD_TOLERANCE * target:
+        raise UserError(
+            f"flows: traffic: offered_mbit {offered_mbit:g} for {duration_s:g} s: the flows that seed {seed} draws for it offer "
+            f"{load * 8e-6 / duration_s:.3g} Mbit/s; choose a longer run or a higher offered_mbit ({ENOUGH_MBIT / duration_s:.3g} is enough)"
+        )
     periods = max(1, math.ceil(duration_s / BURST_S))
     rates = rng.gamma(BURST_SHAPE, size=periods)
     drawn = rng.choice(periods, len(sizes), p=rates / rates.sum())

@@ -79,7 +79,7 @@ ENDS: dict[str, list[Any]] = {
     "flows.0.rtt_ms": [0.001, 1, 300, [1, 9]],
     "flows.0.rtts_ms": [[5], [5, 7], [0.001]],
     "flows.0.direction": ["forward", "reverse"],
-    "flows.1.traffic": [{"offered_mbit": 0.001}, {"offered_mbit": 5}, {"mode": "synthetic", "offered_mbit": 2, "senders": 16}, {"mode": "collapsed", "senders": 1}],
+    "flows.1.traffic": [{"offered_mbit": 0.001}, {"offered_mbit": 100}, {"mode": "synthetic", "offered_mbit": 100, "senders": 16}, {"mode": "collapsed", "senders": 1}],
     "flows.0.params": [*({"beta": b} for b in (0, 204, 205, 1023, 1024, 0.7)), {"beta": 1, "tcp_friendliness": False}, *({"bic_scale": b} for b in (0, 1, 214_748_364, 214_748_365)), *({"hystart": h} for h in (False, 1, "off", 2)), *({"hystart_detect": d} for d in (0, 3, 4)), {"initial_ssthresh": 1, "hystart": False}, {"hystart_low_window": 2**31 - 1}, {"hystart_ack_delta_us": 0}],
     "flows.1.params": [{"ecn": "on"}, {"ecn": "ignore"}, {"headroom": False}, {"profile": "v3-06"}, {"up_pacing_gain_percent": 10}, {"up_pacing_gain_percent": 1001}],
     "duration_s": [0.2, 1, 1.5],

@@ -36,7 +36,7 @@ FLOWS = [
     {"cca": "cubic"},
     {"cca": "bbr3", "params": {"ecn": "on", "round_ms": 5}},
     {"cca": "cubic", "direction": "reverse"},
-    {"cca": "bbr3", "params": {"ecn": "on", "round_ms": 5}, "traffic": {"offered_mbit": 2}},
+    {"cca": "bbr3", "params": {"ecn": "on", "round_ms": 5}, "traffic": {"offered_mbit": 10}},
 ]
 
 

@@ -329,7 +329,7 @@ def test_samples_that_are_cut_off_are_told(tmp_path):
         read_back(tmp_path, [{"cca": "cubic"}], [], samples=b"\0" * 17)
 
 
-SHORT = [{"cca": "cubic", "traffic": {"offered_mbit": 1}}]
+SHORT = [{"cca": "cubic", "traffic": {"offered_mbit": 10}}]
 LOGS = {"short-0-send-0.log": "", "short-0-send-1.log": "", "short-0-receive-0.log": "", "short-0-read.log": ""}
 
 

@@ -19,7 +19,7 @@ from bbrlab.measure.short_flows import SHORT, Read, ShortFlows, ShortGroup, idea
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
-from bbrlab.workload.backbone import backbone_chunks
+from bbrlab.workload.backbone import ENOUGH_MBIT, backbone_chunks
 from bbrlab.workload.chunks import COLUMNS, MIN_BYTES, PAUSE_S, collapsed_chunks, read_chunks, write_chunks
 from bbrlab.workload.workload import workload_of
 from tests.conftest import scenario_dict
@@ -44,6 +44,15 @@ def test_seeds():
     assert one.equals(again)
     assert not one.equals(other)
     assert other["bytes"].sum() == pytest.approx(one["bytes"].sum(), rel=1e-3), "the same load"
+
+
+def test_a_load_that_the_model_cannot_offer_is_refused():
+    """Its large flows, few of all, make it up."""
+    words = r"offered_mbit 2 for 10 s: the flows that seed 1 draws for it offer 0\.0288 Mbit/s; .* \(10 is enough\)"
+    with pytest.raises(UserError, match=words):
+        backbone_chunks(1, 10, 2)
+    for seed in range(20):
+        assert backbone_chunks(seed, 10, ENOUGH_MBIT / 10)["bytes"].sum() == pytest.approx(ENOUGH_MBIT / 8e-6, rel=1e-3)
 
 
 def test_the_three_configurations_carry_the_same_bytes():
@@ -256,8 +265,11 @@ def test_the_receiver_notes_when_it_looked(monkeypatch):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**32), st.floats(0.5, 30), st.floats(1, 300), st.sampled_from(["collapsed", "synthetic"]))
-def test_every_way_to_send_conserves_the_bytes(seed, duration_s, offered_mbit, mode):
+@given(
+    st.integers(0, 2**32), st.floats(0.5, 30), st.floats(ENOUGH_MBIT, 9000), st.sampled_from(["collapsed", "synthetic"])
+)
+def test_every_way_to_send_conserves_the_bytes(seed, duration_s, all_mbit, mode):
+    offered_mbit = all_mbit / duration_s
     chunks = backbone_chunks(seed, duration_s, offered_mbit)
     assert (chunks["bytes"] >= MIN_BYTES).all()
     assert chunks["start_s"].between(0, duration_s).all()
@@ -317,7 +329,7 @@ def test_short_flows_on_the_dumbbell(run_scenario):
 
 @pytest.mark.guest
 def test_short_flows_beside_a_long_one(run_scenario):
-    result = run_scenario(network__rate_mbit=20, network__buffer__bdp=2, flows=[{"cca": "cubic"}, TRAFFIC | {"traffic": {"offered_mbit": 5}}], duration_s=6, window_s=[1, 6])  # fmt: skip
+    result = run_scenario(network__rate_mbit=20, network__buffer__bdp=2, flows=[{"cca": "cubic"}, TRAFFIC | {"traffic": {"offered_mbit": 5}}], duration_s=20, window_s=[1, 20])  # fmt: skip
     assert result.failed == []
     long, short = result.summary["groups"]
     assert long["goodput_mbit"] > 5
