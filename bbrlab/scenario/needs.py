@@ -138,7 +138,10 @@ def _beyond_buffer(name: str) -> Callable[[Scenario, Place], str]:
 
 
 def _full_ms(s: Scenario) -> float:
-    """How long a packet waits at most in the only queue of a bottleneck: behind a full buffer, at the lowest rate of the run."""
+    """How long a packet waits at most in the only queue of a bottleneck: behind a full buffer, at the lowest rate of the run. A trace
+    may pause."""
+    if s.network.trace is not None:
+        return math.inf
     rates = [s.network.rate_mbit, *(c.rate_mbit for c in s.network.changes if c.rate_mbit)]
     return (s.network.buffer_bytes + s.network.frame_bytes) * 8e-3 / min(rates) + s.network.grants_ms
 
@@ -226,26 +229,32 @@ def _no_loss(s: Scenario, place: Place) -> str:
 
 
 def _highest_mbit(s: Scenario) -> float:
-    """Of all bottlenecks that data crosses; what a grant lets through leaves at once."""
+    """Of all bottlenecks that data crosses; what a trace or a grant lets through may leave at once."""
     crossed = [queue.network for queue in _queues(s) if _goes_forward(queue)]
-    return max(math.inf if network.grants_ms else highest_mbit(network) for network in crossed)
+    return max(math.inf if network.opportunities else highest_mbit(network) for network in crossed)
 
 
 def _never_policed(s: Scenario, place: Place) -> str:
-    """Behind the bottleneck no more comes than its rate, but for a packet; before it senders may send bursts at any rate."""
+    """Behind the bottleneck no more comes than its rate, but for a packet, or a segment that router cuts (_never_empty()); before it
+    senders may send bursts at any rate."""
     policer = s.network.policer
+    if policer is None or policer.place == "before" or s.hosts.segmentation == "router":
+        return ""
     most = _highest_mbit(s)
-    if policer is None or policer.place == "before" or policer.rate_mbit < most:
+    if policer.rate_mbit < most:
         return ""
     return f"the bottleneck before it carries {most:g} Mbit/s at most (set it below, or network.policer.place: before)"
 
 
 def _never_empty(s: Scenario, place: Place) -> str:
-    """Behind the bottleneck a bucket loses at most what the bottleneck carries beyond its rate; a segment that router cuts comes at once."""
+    """Behind the bottleneck a bucket loses at most what the bottleneck carries beyond its rate; a segment that router cuts comes at once,
+    and of an idle limiter two frames more."""
     policer = s.network.policer
     if policer is None or policer.place == "before" or _never_policed(s, place):
         return ""  # a line of its own
-    beyond_bytes = (_highest_mbit(s) - policer.rate_mbit) * s.duration_s * 1e6 / 8 + SEGMENT_BYTES
+    beyond_mbit = max(0.0, _highest_mbit(s) - policer.rate_mbit)
+    at_once_bytes = (SEGMENT_BYTES / s.network.payload_bytes + 2) * s.network.frame_bytes
+    beyond_bytes = beyond_mbit * s.duration_s * 1e6 / 8 + at_once_bytes
     if policer.burst_bytes < beyond_bytes:
         return ""
     return (

@@ -262,6 +262,7 @@ NO_EFFECT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"flows": [{"cca": "cubic", "params": {"hystart": "off", "hystart_low_window": 99}}]}, "hystart_low_window 99 would have no effect: hystart is off", {"flows__0__params__hystart": "on"}),
     ({"flows": [{"cca": "cubic", "params": {"hystart_detect": 0, "hystart_low_window": 99}}]}, "hystart_low_window 99 would have no effect: hystart_detect 0", {"flows__0__params__hystart_detect": 2}),
     ({"flows": [{"cca": "cubic", "params": {"hystart_detect": 2, "hystart_ack_delta_us": 99}}]}, "hystart_ack_delta_us 99 would have no effect", {"flows__0__params__hystart_detect": 1}),
+    ({"network__policer": {"rate_mbit": 10, "burst_bytes": 80_000, "place": "behind"}, "hosts__segmentation": "router"}, "network.policer.burst_bytes 80000 would have no effect", {"network__policer__burst_bytes": 68_000}),
     ({"hosts__receive_offload_us": 99}, "hosts.receive_offload_us 99 would", {"hosts__receive_offload": "gro"}),
 ]  # fmt: skip
 
@@ -290,6 +291,24 @@ def test_what_has_no_effect_is_refused_and_with_its_partner_runs(changes, words,
     ids=str,
 )  # fmt: skip
 def test_what_has_an_effect_in_the_other_direction_has_one(changes):
+    assert not needs.without_effect(points_of(validate(scenario_dict(**changes), "s")))
+
+
+WIFI = {"network__rate_mbit": 20, "network__buffer": {"packets": 200}, "network__trace": "wifi"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"network__rate_mbit": 100, "network__buffer": {"packets": 100}, "network__trace": "cellular", "network__qdisc": {"kind": "codel", "ce_threshold_ms": 20}, **ECN_ON},
+        {**WIFI, "network__policer": {"rate_mbit": 30, "burst_bytes": 1514, "place": "behind"}},
+        {**WIFI, "network__data_path": {"reordering": {"share": 0.01, "late_ms": 0.4}}},
+        {"network__policer": {"rate_mbit": 10, "burst_bytes": 1514, "place": "behind"}, "hosts__segmentation": "router"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_has_an_effect_on_what_comes_at_once_or_waits_long_has_one(changes):
+    """A trace pauses, and lets several packets through at once; a router sends a whole segment at once."""
     assert not needs.without_effect(points_of(validate(scenario_dict(**changes), "s")))
 
 
