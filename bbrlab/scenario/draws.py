@@ -60,9 +60,9 @@ def draw_rtt_offsets(scenario: Scenario, seed: int) -> list[float]:
     """
     offsets_ms = []
     for g, flow in enumerate(scenario.flows):
-        packet_ms = scenario.network.frame_bytes * 8e-3 / min(link.rate_mbit for link in scenario.links_of(flow))
+        links = scenario.towards(flow.direction).links_of(flow)
+        packet_ms = scenario.network.frame_bytes * 8e-3 / min(link.rate_mbit for link in links)
         longest_ms = min(scenario.hosts.noise.rtt_offset_us / 1000, packet_ms)
-        of_a_range = flow.rtts_ms is None and isinstance(flow.rtt_ms or scenario.network.rtt_ms, list)
         drawn_ms = random.Random(f"rtt-offset:{seed}:{g}").uniform(0, longest_ms)
-        offsets_ms.append(0.0 if of_a_range else round(drawn_ms, 3))
+        offsets_ms.append(0.0 if scenario.draws_rtt(flow) else round(drawn_ms, 3))
     return offsets_ms

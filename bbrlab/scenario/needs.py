@@ -18,7 +18,17 @@ from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import Lines
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import highest_mbit
-from bbrlab.scenario.schema import OFFERED_MBIT, PARAMETER_SETS, Change, DataJitter, Flow, Qdisc, Reordering, Scenario
+from bbrlab.scenario.schema import (
+    OFFERED_MBIT,
+    PARAMETER_SETS,
+    Change,
+    DataJitter,
+    Flow,
+    Noise,
+    Qdisc,
+    Reordering,
+    Scenario,
+)
 
 Place = list[int]  # the indices in a path, of flows or of changes
 
@@ -342,7 +352,7 @@ def _start_together(s: Scenario, place: Place) -> str:
         return "flows of a given number of bytes begin on their own in any case"
     if flow.rtts_ms is not None and len(set(flow.rtts_ms)) == flow.count:
         return "flows with RTTs of their own begin on their own in any case"
-    if flow.rtts_ms is None and isinstance(flow.rtt_ms or s.network.rtt_ms, list):
+    if s.draws_rtt(flow):
         return "flows with drawn RTTs begin on their own in any case"
     return ""
 
@@ -417,6 +427,11 @@ def _not_crossed(s: Scenario, place: Place) -> str:
     return "" if crossed else "no flow crosses it (leave it out, or set flows.0.links so that it does)"
 
 
+def _no_offset(s: Scenario, place: Place) -> str:
+    drawn = all(s.draws_rtt(flow) for flow in s.flows)
+    return "every flow's RTT is drawn from a range, and has no offset (leave it out)" if drawn else ""
+
+
 def _qdisc(name: str) -> Callable[[Scenario, Place], Any]:
     return lambda s, place: getattr(s.network.qdisc, name)
 
@@ -481,6 +496,7 @@ NEEDS = (
     Need("network.changes.*.rate_mbit", "another rate before", _change("rate_mbit"), _changes_nothing("rate_mbit")),
     Need("network.changes.*.rtt_ms", "another RTT before, and a flow with the network's", _change("rtt_ms"), _changes_nothing("rtt_ms")),
     Need("network.changes.*.loss", "another loss before", _change("loss"), _changes_nothing("loss")),
+    Need("hosts.noise.rtt_offset_us", "a flow whose RTT is not drawn from a range", lambda s, p: s.hosts.noise.rtt_offset_us not in (0, Noise().rtt_offset_us), _no_offset),
     Need(
         "hosts.receive_offload_us",
         "hosts.receive_offload: gro or gro-timer",

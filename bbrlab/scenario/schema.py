@@ -1066,6 +1066,10 @@ class Scenario(Strict):
         """The network as each of the links is that a group crosses (Network.of_link()); itself where there is one bottleneck."""
         return [self.network] if self.network.links is None else [self.network.of_link(i) for i in self.path_of(flow)]
 
+    def draws_rtt(self, flow: Flow) -> bool:
+        """Whether the seed draws the RTT of each flow of a group from a range."""
+        return flow.rtts_ms is None and isinstance(flow.rtt_ms or self.network.rtt_ms, list)
+
     def links_rtt_ms(self, flow: Flow) -> float:
         """What the links that a group crosses add to its base RTT."""
         links = self.network.links

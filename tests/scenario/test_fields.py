@@ -262,6 +262,7 @@ NO_EFFECT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"flows": [{"cca": "cubic", "params": {"hystart": "off", "hystart_low_window": 99}}]}, "hystart_low_window 99 would have no effect: hystart is off", {"flows__0__params__hystart": "on"}),
     ({"flows": [{"cca": "cubic", "params": {"hystart_detect": 0, "hystart_low_window": 99}}]}, "hystart_low_window 99 would have no effect: hystart_detect 0", {"flows__0__params__hystart_detect": 2}),
     ({"flows": [{"cca": "cubic", "params": {"hystart_detect": 2, "hystart_ack_delta_us": 99}}]}, "hystart_ack_delta_us 99 would have no effect", {"flows__0__params__hystart_detect": 1}),
+    ({"network__rtt_ms": [30, 50], "hosts__noise": {"rtt_offset_us": 5000}}, "hosts.noise.rtt_offset_us 5000 would have no effect: every flow's RTT is drawn", {"flows__0__rtt_ms": 30}),
     ({"network__policer": {"rate_mbit": 10, "burst_bytes": 80_000, "place": "behind"}, "hosts__segmentation": "router"}, "network.policer.burst_bytes 80000 would have no effect", {"network__policer__burst_bytes": 68_000}),
     ({"hosts__receive_offload_us": 99}, "hosts.receive_offload_us 99 would", {"hosts__receive_offload": "gro"}),
 ]  # fmt: skip

@@ -311,6 +311,15 @@ def test_each_flow_of_a_group_may_have_its_own_rtt():
     assert flight_bytes(longer) > 10 * 0.9 * 1e6 / 8 * 3, "its memory is planned"
 
 
+@pytest.mark.parametrize(("forward_mbit", "reverse_mbit"), [(100, 20), (20, 100)])
+def test_the_offset_of_an_rtt_is_at_most_a_packets_time_at_the_link_that_the_data_crosses(forward_mbit, reverse_mbit):
+    flows = [{"cca": "cubic"}, {"cca": "cubic", "direction": "reverse"}]
+    reverse = {"rate_mbit": reverse_mbit, "buffer": {"bdp": 1}}
+    scenario = validate(scenario_dict(flows=flows, network__rate_mbit=forward_mbit, network__reverse=reverse), "s")
+    most = [max(ms) for ms in zip(*(draw_rtt_offsets(scenario, seed) for seed in range(200)), strict=True)]
+    assert most == pytest.approx([1514 * 8e-3 / mbit for mbit in (forward_mbit, reverse_mbit)], rel=0.05)
+
+
 def test_one_rtt_is_set_in_place_of_several_and_the_reverse():
     content = {"flows": [{"cca": "cubic", "count": 2, "rtts_ms": [10, 20]}]}
     assign(content, "flows.0.rtt_ms", 30, "s")
