@@ -886,7 +886,11 @@ class Flow(Strict):
         description="which of network.links its data crosses: a number, or the first and the last (0-2); the first of all is 0; "
         "default: all"
     )
-    traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
+    traffic: Traffic | None = Field(
+        None,
+        description="short flows in place of count long ones; not possible with network.trace, nor with network.changes of rate_mbit or of "
+        "the group's RTT, as a slowdown is over the time that an empty path of one rate and RTT takes",
+    )
     ecn: Annotated[Literal["off", "on", "accurate"], Switch] | None = _later(
         description="what the group's senders ask for, of what hosts.ecn allows: off: no ECN; on: the ECN of RFC 3168, where the "
         "hosts' is accurate; default: hosts.ecn"
@@ -1118,8 +1122,8 @@ class Scenario(Strict):
                         f"flows.{i}.params: module parameters hold for a whole kernel, so every {flow.cca} group "
                         f"needs the same ones (found {other.params} and {flow.params})"
                     )
-            if flow.traffic is not None and isinstance(flow.rtt_ms or self.network.rtt_ms, list):
-                raise ValueError(f"flows.{i}.traffic: short flows need one rtt_ms, not a range")
+            if flow.traffic is not None:
+                self._check_path_of_short(i, flow)
         for at, link in {"network": self.network, "network.reverse": self.network.towards("reverse")}.items():
             if self.hosts.segmentation != "router":
                 break
@@ -1153,6 +1157,22 @@ class Scenario(Strict):
                 "whole (use nic, or place: behind)"
             )
         return self
+
+    def _check_path_of_short(self, i: int, flow: Flow) -> None:
+        """ValueError where the path of short flows has not one rate and RTT, which their slowdown is of."""
+        if self.draws_rtt(flow):
+            raise ValueError(f"flows.{i}.traffic: short flows need one rtt_ms, not a range")
+        changes = list(enumerate(self.network.changes))
+        others = [
+            *(["network.trace"] if self.network.trace is not None else []),
+            *(f"network.changes.{n}.rate_mbit" for n, change in changes if change.rate_mbit is not None),
+            *(f"network.changes.{n}.rtt_ms" for n, change in changes if change.rtt_ms and flow.has_networks_rtt),
+        ]
+        if others:
+            raise ValueError(
+                f"flows.{i}.traffic: short flows are not possible with {others[0]}: their slowdown is over the time that an empty path of "
+                "one rate and RTT takes; leave one out"
+            )
 
     def _check_paths(self) -> None:
         """ValueError for flows that cross links that are not there, and for what only one link has."""

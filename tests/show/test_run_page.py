@@ -17,6 +17,7 @@ from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.sample_schema import ACKS
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
+from bbrlab.scenario.point import Point
 from bbrlab_apps.site.run_page import write_run_page
 from bbrlab_apps.study.plot import Wish, plot
 from bbrlab_apps.study.sources import source_of
@@ -219,8 +220,9 @@ def test_the_queue_over_ones_own_trace_is_drawn_while_the_file_is_as_it_was_run(
     (trace := tmp_path / "t.txt").write_text("0 6\n4 12\n20 6\n")
     (chunks := tmp_path / "chunks.csv").write_text("flow,chunk,start_s,pause_s,bytes\n0,0,0.5,0,20000\n")
     flows = [{"cca": "bbr3"}, {"cca": "cubic", "traffic": {"trace": "chunks.csv"}}]
-    scenario = validate(scenario_dict(network__trace="t.txt", flows=flows), "test", folder=tmp_path)
-    folder = made_up_run(base_point(scenario), 1, tmp_path / "run")
+    scenario = validate(scenario_dict(flows=flows), "test", folder=tmp_path)
+    network = scenario.network.model_copy(update={"trace": str(trace)})  # beside short flows of a manifest alone
+    folder = made_up_run(Point(scenario.model_copy(update={"network": network}), {}), 1, tmp_path / "run")
     figure, _ = plot(source_of([str(folder)], None), Wish(y=["queue"]))
     assert figure.axes[0].lines[0].get_ydata().max() > 0
     plt.close(figure)

@@ -397,6 +397,26 @@ def test_refusals(flow, words):
         validate(scenario_dict(flows=[flow]), "test")
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"network__trace": "wifi"}, "network.trace"),
+        ({"network__changes": [{"at_s": 1, "loss": 0.1}, {"at_s": 2, "rate_mbit": 5}]}, "network.changes.1.rate_mbit"),
+        ({"network__changes": [{"at_s": 1, "rtt_ms": 80}]}, "network.changes.0.rtt_ms"),
+    ],
+)
+def test_a_slowdown_is_of_one_rate_and_rtt(changes, words):
+    flows = [{"cca": "cubic"}, {"cca": "bbr3", "traffic": {}}]
+    with pytest.raises(
+        UserError, match=rf"flows\.1\.traffic: short flows are not possible with {words}: .*; leave one"
+    ):
+        validate(scenario_dict(flows=flows, **changes), "test")
+    flows[1]["rtt_ms"] = 20
+    if "rtt_ms" in words:
+        validate(scenario_dict(flows=flows, **changes), "test")  # it stays
+    validate(scenario_dict(flows=flows, network__changes=[{"at_s": 1, "loss": 0.1}]), "test")
+
+
 def test_flows_of_a_file_in_any_order_have_their_gaps(tmp_path):
     rows = [(0, 0, 9.0, 0.0, 10), (1, 0, 1.0, 0.0, 20), (2, 0, 5.0, 0.0, 30), (3, 0, 2.0, 0.0, 30)]
     write_chunks(pd.DataFrame(rows, columns=list(COLUMNS)), tmp_path / "w.csv")
