@@ -18,7 +18,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, NotPlainError, parse_yaml, read_yaml
 from bbrlab.scenario.messages import empty_words, validate
-from bbrlab.scenario.needs import refuse_without_effect
+from bbrlab.scenario.needs import Setting, refuse_without_effect
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import CASE, GRID, NOT_DECISIVE, Override, Scenario
 
@@ -177,7 +177,7 @@ def load_points(
     scenario = validate(content, str(path), lines, folder, sources)
     refuse_rows_of_another_run(content, scenario, f"{path}:{lines.of(['network', 'changes'])}" if lines else str(path))
     points = _expanded(scenario, str(path), lines)  # every point of the sweep must be valid, too
-    refuse_without_effect(points, str(path), lines)
+    _refuse_without_effect(scenario, points, str(path), lines)
     scenario.keep_overrides(asked)
     return scenario, points
 
@@ -252,8 +252,26 @@ def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
     the sweep undoes one of the scenario's overrides."""
     found = _expanded(scenario, where)
     _check_overrides(scenario, found, where)
-    refuse_without_effect(found, where)
+    _refuse_without_effect(scenario, found, where)
     return found
+
+
+def _refuse_without_effect(scenario: Scenario, points: list[Point], where: str, lines: Lines | None = None) -> None:
+    """refuse_without_effect(), with what sets a field at a point: the file's own value, a case or the sweep."""
+
+    def setting_of(point: Point, field: str) -> Setting:
+        case = point.values.get(CASE)
+        place = next((place for path, place in _set_by(scenario, case).items() if _touch(path, field)), None)
+        line = f":{lines.of(place or field.split('.'))}" if lines else ""
+        return Setting(line, "" if place is None else "sweep" if place[0] == "sweep" else f"case {case}")
+
+    refuse_without_effect(points, where, setting_of)
+
+
+def _set_by(scenario: Scenario, case: str | None) -> dict[str, tuple[str, ...]]:
+    """{path that a case or the sweep sets: where in the file}."""
+    of_case = {} if case is None else {path: ("cases", case, path) for path in scenario.cases[case]}
+    return of_case | {path: ("sweep", path) for path in scenario.sweep}
 
 
 def _check_overrides(scenario: Scenario, points: list[Point], where: str) -> None:
@@ -307,7 +325,7 @@ def _value_at(content: Any, path: str) -> Any:
 class _PointLines(Lines):
     """The lines of a scenario file for what is wrong at one of its points: those of the case or sweep that sets it."""
 
-    def __init__(self, lines: Lines, case: str | None, given: dict[str, tuple[Any, ...]]):
+    def __init__(self, lines: Lines, case: str | None, given: dict[str, tuple[str, ...]]):
         self.root, self.given = lines.root, given
         self.around: tuple[Any, ...] = ("sweep",) if case is None else ("cases", case)
 
@@ -343,7 +361,7 @@ def _expanded(scenario: Scenario, where: str, lines: Lines | None = None) -> lis
         given += [(path, value, f"'{path}' of sweep") for path, value in swept.items()]
         _refuse_replaced(given, place("sweep") if case is None else place("cases", case))
         content = copy.deepcopy(base)
-        set_by = {path: ("cases", case, path) for path in changes} | {path: ("sweep", path) for path in swept}
+        set_by = _set_by(scenario, case)
         for path, value in (changes | swept).items():
             at = place(*set_by[path])
             if path.split(".")[0] in NOT_DECISIVE:

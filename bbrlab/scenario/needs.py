@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 from bbrlab.base.algorithms import KNOWN
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import Lines
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import highest_mbit
 from bbrlab.scenario.schema import (
@@ -580,20 +579,21 @@ LISTS: dict[str, Callable[[Scenario], Sequence[Any]]] = {
 }
 
 
-def _given(scenarios: Sequence[Scenario]) -> Iterator[tuple[Need, Place, Scenario]]:
+def _given(points: Sequence[Point]) -> Iterator[tuple[Need, Place, Point]]:
     """What of the points' scenarios the table has a line for."""
+    scenarios = [point.scenario for point in points]
     needs = [
         (n, next((name for name in LISTS if n.field.startswith(f"{name}.*")), ""))
         for n in ALL_NEEDS
         if not n.if_varied or len({str(_value(s, n.field)) for s in scenarios}) > 1
     ]
-    for scenario in scenarios:
+    for point, scenario in zip(points, scenarios, strict=True):
         places: dict[str, list[Place]] = {name: [[i] for i in range(len(of(scenario)))] for name, of in LISTS.items()}
         places[""] = [[]]
         for need, name in needs:
             for place in places[name]:
                 if need.given(scenario, place):
-                    yield need, place, scenario
+                    yield need, place, point
 
 
 def _value(scenario: Scenario, path: str) -> Any:
@@ -615,15 +615,29 @@ def _shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def refuse_without_effect(points: Sequence[Point], where: str, lines: Lines | None = None) -> None:
-    """UserError naming each field that has no effect at any of the points at which it is given."""
-    wrong = [texts[0] for _, texts, given, noted in _by_field(points) if not noted and len(texts) == given]
+class Setting(NamedTuple):
+    """Where a field has its value at a point."""
+
+    line: str  # as it stands behind the file's name; empty if there is none
+    by: str  # in words, if not the file's own value
+
+
+def refuse_without_effect(
+    points: Sequence[Point], where: str, setting_of: Callable[[Point, str], Setting] | None = None
+) -> None:
+    """UserError naming each field that has no effect at any of the points at which it is given.
+
+    Args:
+        setting_of: where a field has its value at a point.
+    """
+    wrong = []
+    for field, found, given, noted in _by_field(points):
+        if not noted and len(found) == given:
+            point, text = found[0]
+            line, by = setting_of(point, field) if setting_of else ("", "")
+            wrong.append(f"{where}{line}: {text}{by and f' ({by})'}")
     if wrong:
-        raise UserError(
-            "\n".join(
-                f"{where}{f':{lines.of(text.split()[0].split(chr(46)))}' if lines else ''}: {text}" for text in wrong
-            )
-        )
+        raise UserError("\n".join(wrong))
 
 
 def without_effect(points: Sequence[Point]) -> list[str]:
@@ -631,24 +645,23 @@ def without_effect(points: Sequence[Point]) -> list[str]:
 
     At all of them: of a file's own values only, which no point of its sweep has (refuse_without_effect())."""
     return [
-        texts[0] + (f" (at {len(texts)} of {given} points)" if given > 1 else "")
-        for _, texts, given, _ in _by_field(points)
+        found[0][1] + (f" (at {len(found)} of {given} points)" if given > 1 else "")
+        for _, found, given, _ in _by_field(points)
     ]
 
 
-def _by_field(points: Sequence[Point]) -> list[tuple[str, list[str], int, bool]]:
-    """Of each field that has no effect somewhere: its path, what there is to say at each such point, at how many it is given,
+def _by_field(points: Sequence[Point]) -> list[tuple[str, list[tuple[Point, str]], int, bool]]:
+    """Of each field that has no effect somewhere: its path, each such point with what there is to say, at how many it is given,
     and whether it is only noted."""
-    texts: dict[str, list[str]] = {}
+    found: dict[str, list[tuple[Point, str]]] = {}
     noted: dict[str, bool] = {}
     given: Counter[str] = Counter()
-    for need, place, scenario in _given([point.scenario for point in points]):
+    for need, place, point in _given(points):
         path = need.field.replace("*", str(place[0])) if place else need.field
         given[path] += 1
-        if why := need.without(scenario, place):
+        if why := need.without(point.scenario, place):
             what = "is beyond what it can have an effect on" if need.only_noted else "would have no effect"
-            texts.setdefault(path, []).append(
-                " ".join(filter(None, (path, _shown(_value(scenario, path)), f"{what}: {why}")))
-            )
+            words = " ".join(filter(None, (path, _shown(_value(point.scenario, path)), f"{what}: {why}")))
+            found.setdefault(path, []).append((point, words))
             noted[path] = need.only_noted
-    return [(path, said, given[path], noted[path]) for path, said in texts.items()]
+    return [(path, said, given[path], noted[path]) for path, said in found.items()]

@@ -326,6 +326,24 @@ def test_the_line_of_what_has_no_effect(tmp_path):
     load_scenario(path, {"network.loss": 0.5})
 
 
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ("cases:\n  a: {}\n  b:\n    flows.0.start: together\n", r":10: flows\.0\.start together would.*\(set count\) \(case b\)$"),
+        ("sweep:\n  flows.0.count: [1]\n  flows.0.start: [together]\n", r":9: flows\.0\.start together would.*\(sweep\)$"),
+        ("cases:\n  a: {}\n  b: {network.rtt_ms: 50}\nflows: [{cca: cubic, start: together}]\n", r":9: flows\.0\.start together would.*\(set count\)$"),
+    ],
+)  # fmt: skip
+def test_the_line_of_what_has_no_effect_is_that_of_the_case_or_sweep_that_sets_it(tmp_path, grid, words):
+    path = tmp_path / "s.yaml"
+    flows = "" if "flows:" in grid else "flows: [{cca: cubic}]\n"
+    path.write_text(
+        f"name: s\nduration_s: 2\nwindow_s: [0, 2]\nnetwork: {{rate_mbit: 10, rtt_ms: 40, buffer: {{bdp: 1}}}}\nsample_hz: 1\n{flows}{grid}"
+    )
+    with pytest.raises(UserError, match=words):
+        load_scenario(path)
+
+
 def test_a_sweep_of_the_partner_is_noted_and_one_without_effect_anywhere_is_refused():
     """What is meant as a comparison is no mistake."""
     changes = {"network__qdisc": CODEL, "sweep": {"hosts.ecn": ["off", "on"], "network.rtt_ms": [10, 20]}}
