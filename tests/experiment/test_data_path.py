@@ -113,7 +113,10 @@ def test_delays_are_judged_by_their_law():
 def test_the_share_of_late_packets_is_judged():
     took_ms = [*np.full(180, 10 + 2.5), *np.full(20, 13)]
     path = {"delay_ms": 10, "reordering": {"share": 0.1, "late_ms": 3}}
-    assert [checks_of(path, took_ms, late=late)[1].ok for late in (1000, 1130, 1140, 0)] == [True, True, False, False]
+    assert [checks_of(path, took_ms, late=late)[1].ok for late in (1000, 1150, 1160, 0)] == [True, True, False, False]
+    few = {"reordering": {"share": 1e-6, "late_ms": 3}}
+    at_once = np.zeros(200)
+    assert [checks_of(few, at_once, packets=100_000, late=late)[1].ok for late in (0, 2, 20)] == [True, True, False]
     assert checks_of(path, took_ms, packets=0, late=0)[1].ok is None
 
 

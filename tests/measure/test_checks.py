@@ -263,6 +263,23 @@ def test_random_loss_is_looked_for_where_it_was_asked_for():
     assert [c["name"] for c in failed_of(outcome_of(run))] == ["path_values", "random_loss", "drops_elsewhere"]
 
 
+@pytest.mark.parametrize(
+    ("loss", "burst_packets", "lost", "ok"),
+    [(1e-7, None, 1, True),  # of 100,000 packets: one run in a hundred
+     (1e-7, None, 10, False),
+     (0.001, 1000, 5000, True),  # a burst begins once in 10 runs, and may be this long
+     (0.01, None, 1170, False),
+     (0.01, None, 830, False),
+     (0.01, 8, 1170, True),
+     (0.01, 8, 1700, False)],
+)  # fmt: skip
+def test_random_loss_may_be_off_by_chance_alone(loss, burst_packets, lost, ok):
+    run = sound_run(network__loss=loss, network__loss_burst_packets=burst_packets, flows=[{"cca": "cubic"}])
+    run.report["qdiscs"][0].update(drops=5 + lost, packets=100 + 100_000 - lost)
+    (check,) = [c for c in outcome_of(run) if c["name"] == "random_loss"]
+    assert (check["ok"], check["measured"]) == (ok, lost / 100_000)
+
+
 def offloading_run(rate_mbit: float = 100) -> SimpleNamespace:
     """A sound run whose hosts merge three packets on average."""
     run = sound_run(hosts__noise="off")

@@ -8,13 +8,9 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.experiment.report import Report
+from bbrlab.measure.checks.chance import CHANCE, room
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked
-from bbrlab.measure.checks.path_steps import LOSS_SIGMAS
 from bbrlab.scenario.schema import DataPath, Scenario
-
-# By the inequality of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) a sample of n is further than sqrt(ln(2 / p) / 2n) from its law with
-# a probability of at most p; here that of being LOSS_SIGMAS off.
-CHANCE = math.erfc(LOSS_SIGMAS / math.sqrt(2))
 
 
 def data_path_checks(scenario: Scenario, report: Report, tolerance: Tolerance) -> list[Check]:
@@ -30,7 +26,7 @@ def data_path_checks(scenario: Scenario, report: Report, tolerance: Tolerance) -
         asked, detail = path.reordering.share, f"{late} of {packets} packets came late"
         if not packets:
             return [*checks, not_checked("late_packets", asked, "no data packet came")]
-        ok = abs(late / packets - asked) <= LOSS_SIGMAS * math.sqrt(asked * (1 - asked) / packets)
+        ok = abs(late - packets * asked) <= room(packets, asked)
         checks.append(Check("late_packets", asked, round(late / packets, 9), ok, detail))
     return checks
 
@@ -40,7 +36,11 @@ def _worst(checks: list[Check]) -> Check:
 
 
 def _delay(path: DataPath, took_ms: Array, interrupts_ms: float, tolerance: Tolerance) -> Check:
-    """Compare the packets' delays with their distribution; each may be off by the tolerance of an RTT."""
+    """Compare the packets' delays with their distribution; each may be off by the tolerance of an RTT.
+
+    By the inequality of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) a sample of n is further than sqrt(ln(2 / p) / 2n) from its law
+    with a probability of at most p.
+    """
     took_ms = np.sort(took_ms)
     low, high = took_ms - interrupts_ms - tolerance.rtt_ms, took_ms + tolerance.rtt_ms
     count = np.arange(len(took_ms))

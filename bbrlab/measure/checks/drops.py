@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 from bbrlab.experiment.hosts import loss_devices
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
+from bbrlab.measure.checks.chance import room
 from bbrlab.measure.checks.check import Check
 from bbrlab.measure.checks.kernel_values import POLICERS_PLACE
-from bbrlab.measure.checks.path_steps import LOSS_SIGMAS, stepwise_loss_check, variance_factor
+from bbrlab.measure.checks.path_steps import stepwise_loss_check
 from bbrlab.measure.checks.reception import INTERRUPT_QDISC
 from bbrlab.measure.queues import Queue
 from bbrlab.scenario.schema import Scenario
@@ -51,10 +50,7 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
     changing = any(c.loss is not None for c in scenario.network.changes)
     if scenario.network.loss > 0 and not changing:
         asked, measured = scenario.network.loss, lost / max(offered, 1)
-        sigma = math.sqrt(
-            variance_factor(asked, scenario.network.loss_burst_packets) * asked * (1 - asked) / max(offered, 1)
-        )
-        ok = offered > 0 and abs(measured - asked) <= LOSS_SIGMAS * sigma
+        ok = offered > 0 and abs(lost - offered * asked) <= room(offered, asked, scenario.network.loss_burst_packets)
         checks.append(Check("random_loss", asked, round(measured, 9), ok,
                             f"{lost} of {offered} packets {scenario.network.loss_place} the bottleneck"))  # fmt: skip
     elif changing:

@@ -6,17 +6,15 @@ a delay does to packets is not measured during the run, where a ping would take 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from bbrlab.experiment.hosts import loss_devices
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import PathStep, Report
+from bbrlab.measure.checks.chance import room
 from bbrlab.measure.checks.check import Check, not_checked
 from bbrlab.measure.checks.kernel_values import about, compare, difference, ports_wanted, values_check
-from bbrlab.scenario.schema import Change, Scenario, burst_probabilities
-
-LOSS_SIGMAS = 4.5  # of a normal law: a sound run of 150,000 fails
+from bbrlab.scenario.schema import Change, Scenario
 
 
 def path_steps_check(scenario: Scenario, plan: Plan, report: Report) -> Check | None:
@@ -44,23 +42,15 @@ def path_steps_check(scenario: Scenario, plan: Plan, report: Report) -> Check | 
 
 
 def stepwise_loss_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
-    """``random_loss`` where the loss changes: between any two changes as many packets are lost as it says.
-
-    By Bernstein's inequality, which holds for few packets, too, with the probability that LOSS_SIGMAS have, divided among the
-    stretches. Bursts count as if so many packets were lost or not together as their variance is larger.
-    """
+    """``random_loss`` where the loss changes: between any two changes as many packets are lost as it says."""
     if not plan.content["virtual"]:
         why = "it changes during the run, and in real time packets come while they are counted"
         return not_checked("random_loss", scenario.network.loss, why)
     stretches = list(_stretches(scenario, report["path_steps"]))
-    chance = math.log(2 * len(stretches) / math.erfc(LOSS_SIGMAS / math.sqrt(2)))
     came = sum(n for _, _, n, _ in stretches)
     worst, how = 0.0, ""
     for from_s, loss, n, lost in stretches:
-        together = variance_factor(loss, scenario.network.loss_burst_packets)
-        third = together * chance / 3
-        room = third + math.sqrt(third**2 + 2 * chance * together * n * loss * (1 - loss)) if 0 < loss < 1 else 0.0
-        beyond = abs(lost - n * loss) - room
+        beyond = abs(lost - n * loss) - room(n, loss, scenario.network.loss_burst_packets, among=len(stretches))
         if not how or beyond > worst:
             worst, how = beyond, f"from {from_s:g} s {lost} of {n} packets, asked {loss:g}"
     asked = sum(n * loss for _, loss, n, _ in stretches) / max(came, 1)
@@ -94,12 +84,3 @@ def _stretches(scenario: Scenario, steps: list[PathStep]) -> Iterator[tuple[floa
         yield from_s, loss, now["came"] - came, now["lost"] - lost
         came, lost, from_s = now["came"], now["lost"], until_s
         loss = loss if next_loss is None else next_loss
-
-
-def variance_factor(loss: float, burst_packets: float | None) -> float:
-    """By how much the variance of a count of lost packets is larger than if each were lost on its own: (1 + r) / (1 - r) for a Markov
-    chain whose states are correlated by r from packet to packet."""
-    if burst_packets is None or not loss:
-        return 1.0
-    r = 1 - sum(burst_probabilities(loss, burst_packets))
-    return (1 + r) / (1 - r)
