@@ -20,6 +20,7 @@ from bbrlab.experiment.plan import make_plan
 from bbrlab.measure.checks.check import VIRTUAL_TIME, failed_of, left_out_of
 from bbrlab.measure.checks.flows import short_flows_check
 from bbrlab.measure.checks.guest import parameter_checks
+from bbrlab.measure.checks.reception import receive_offload_check
 from bbrlab.measure.checks.suite import run_checks
 from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.queues import Queue
@@ -280,7 +281,7 @@ def test_random_loss_may_be_off_by_chance_alone(loss, burst_packets, lost, ok):
     assert (check["ok"], check["measured"]) == (ok, lost / 100_000)
 
 
-def offloading_run(rate_mbit: float = 100) -> SimpleNamespace:
+def offloading_run(rate_mbit: float = 100, **fields: Any) -> SimpleNamespace:
     """A sound run whose hosts merge three packets on average."""
     run = sound_run(hosts__noise="off")
     changes = {
@@ -288,7 +289,7 @@ def offloading_run(rate_mbit: float = 100) -> SimpleNamespace:
         "network__rate_mbit": rate_mbit,
         "hosts__receive_offload": "gro",
         "hosts__receive_offload_us": 300,
-    }
+    } | fields
     run.scenario = sound_run(**changes).scenario
     for entry in run.report["received"].values():
         entry.update(gro=True, tcp_segments=3_002)
@@ -343,9 +344,36 @@ def test_packets_that_come_one_by_one_cannot_be_merged():
     assert receive_offload(run)["ok"] is True
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"network__links": [{}, {"rate_mbit": 10}], "flows": [{"cca": "cubic"}]},
+        {"network__changes": [{"at_s": 0.1, "rate_mbit": 10}], "flows": [{"cca": "cubic"}]},
+        {"network__policer": {"rate_mbit": 10, "burst_bytes": 100_000}, "flows": [{"cca": "cubic"}]},
+        {"network__trace": "leo", "flows": [{"cca": "cubic"}]},
+        {"network__reverse": {"rate_mbit": 10, "buffer": {"bdp": 1}}, "flows": [{"cca": "cubic", "direction": "reverse"}]},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)  # fmt: skip
+def test_packets_that_something_spaces_farther_apart_need_not_be_merged(fields):
+    run = offloading_run(**fields)
+    OFFLOAD_FAULTS["nothing merged"](run)
+    assert receive_offload_check(run.scenario, run.plan, run.report).ok is True
+
+
 def test_packets_merged_unasked_are_seen():
     run = sound_run()
     run.report["received"]["r1"]["tcp_segments"] = 3_002
+    assert receive_offload(run)["ok"] is False
+
+
+def test_pings_of_a_play_are_not_taken_for_merged_packets():
+    run = sound_run()
+    run.report["received"]["r1"]["packets"] += 100
+    assert receive_offload(run)["ok"] is False
+    run.plan.content["prompt"] = {}
+    assert receive_offload(run)["ok"] is True
+    run.report["received"]["r1"]["gro"] = True
     assert receive_offload(run)["ok"] is False
 
 
