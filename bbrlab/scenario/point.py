@@ -32,8 +32,9 @@ class Point:
 
     @functools.cached_property
     def conditions(self) -> dict[str, Any]:
-        """What the point is, in the same words for every figure (docs/reference/results.md)."""
-        network = self.scenario.network
+        """What the point is, in the same words for every figure (docs/reference/results.md); of several links in a row the first
+        that the first group crosses, as ``bottleneck`` of summary.json."""
+        network = self.scenario.links_of(self.scenario.flows[0])[0]
         return {
             "rate_mbit": network.rate_mbit,
             "base_rtt_ms": network.mean_rtt_ms,

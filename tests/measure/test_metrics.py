@@ -163,6 +163,20 @@ def test_rows_of_a_run(tmp_path):
         run_rows(run)
 
 
+def test_conditions_are_those_of_the_first_groups_first_link():
+    """Which are what the run's ``bottleneck`` is: its buffer in BDP is of its own rate and the base RTT over all links."""
+    links = [{"rtt_ms": 10}, {"rtt_ms": 20, "rate_mbit": 5, "qdisc": {"kind": "fq_codel"}}]
+    changes = {"network__links": links, "network__rtt_ms": 10, "network__buffer": {"bdp": 2}}
+    point = base_point(validate(scenario_dict(flows=[{"cca": "reno", "links": 1}, {"cca": "reno"}], **changes), "s"))
+    found = {
+        name: point.conditions[name] for name in ("rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp", "qdisc")
+    }
+    assert found == {"rate_mbit": 5, "base_rtt_ms": 40, "buffer_bytes": 50_000, "buffer_bdp": 2, "qdisc": "fq_codel"}
+    plan = make_plan(point, 1, {"reno": "reno"})
+    (link,) = [link for link in plan.content["bottlenecks"] if link["link"] == 1]
+    assert link["buffer_bytes"] == found["buffer_bytes"]
+
+
 def test_a_table_of_runs_has_numbers_where_nobody_has_a_value(tmp_path, monkeypatch):
     point, _, measured = summary_of()
     folder = tmp_path / "runs/p/f" / point.label / "seed-1"
