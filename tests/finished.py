@@ -9,6 +9,7 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.claims.statement_verdict import verdict_tables
 from bbrlab.results.figures import Figure, figures_at, runs_of
+from bbrlab.results.judged import write_verdicts
 from bbrlab.results.tables import figure_table, tidy, write_table
 from bbrlab.run.run import run_point
 
@@ -31,8 +32,8 @@ def make_tables(results: Path) -> None:
     write_table(tidy({FIGURE: table}), results / "smoke" / "points.parquet")
     for part in ("", "tang."):
         claims, statements = verdict_tables({FIGURE: table}, "smoke", bool(part), results)
-        write_table(claims, results / "smoke" / f"{part}claims.parquet")
-        write_table(statements, results / "smoke" / f"{part}statements.parquet")
+        out = results / "smoke" / f"{part}claims.parquet"
+        write_verdicts(claims, statements, out, [results / "smoke" / f"{FIGURE}.parquet"])
 
 
 @pytest.fixture(scope="session")

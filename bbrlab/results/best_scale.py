@@ -13,8 +13,9 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import in_short
-from bbrlab.results.config import load_config
+from bbrlab.results.config import command_for, load_config
 from bbrlab.results.figures import Figure, figures_at
+from bbrlab.results.judged import CLAIMS, changed_tables, verdict_files
 from bbrlab.results.schema import read_with
 from bbrlab.results.shipped import (
     STATEMENTS,
@@ -29,7 +30,6 @@ from bbrlab.results.shipped import (
 )
 from bbrlab.results.verdicts import CLAIM_COLUMNS, NOT_RUN, PARTLY_RUN, STATEMENT_COLUMNS, read_claims, read_statements
 
-CLAIMS = "claims.parquet"
 COUNTED_BY = ("id", "paper", "verdict", "code", "cause", "chosen_after", "exactness", "own")  # of statements.parquet
 
 
@@ -41,6 +41,8 @@ def figures_at_best_scale(shown: ShownResults, paper: str | None = None) -> dict
         shipped = shipped_figures(shown.results, scale) if shown.shipped else set()
         for figure in figures_at(scale, []):
             if paper not in (None, figure.id.split("/")[0]):
+                continue
+            if shown.judged is not None and figure.id not in shown.judged:
                 continue
             path = table_file(shown, scale, figure.id)
             if path.exists():
@@ -96,23 +98,24 @@ def best_verdicts(shown: ShownResults, paper: str | None = None) -> tuple[pd.Dat
     """The verdicts of the statements and of their claims, each at the largest scale that has it.
 
     Shipped results are judged all together, so that a statement has one verdict on every page. A user's own results of a paper are
-    judged by its figures alone, since the others may not have been run (judged_among()). UserError if the shown scale has none.
+    judged by its figures alone, since the others may not have been run (judged_among()). UserError if the shown scale has none, or
+    a table of the user's own changed after it was judged.
 
     Args:
         paper: only statements on this paper's figures, of any paper; default: all.
 
     Returns:
-        best_statements() and best_claims() of SCALE/claims.parquet and the file beside it; of a user's own results of a paper those of
-        SCALE/PAPER.claims.parquet; of a user's partial campaign, which has no SCALE/claims.parquet, those of all papers.
+        best_statements() and best_claims() of SCALE/claims.parquet and the file beside it; of a user's own results as their
+        verdict_files() have them, a statement on figures of several papers by the last of these.
     """
-    if paper is None and not shown.shipped and not (shown.results / shown.scale / CLAIMS).exists():
-        return _of_papers(shown)
+    if not shown.shipped:
+        return _own_verdicts(shown, paper)
     name = f"{paper}.{CLAIMS}" if paper else CLAIMS
     files = {scale: shown.results / scale / name for scale in shown.scales}
     files = {scale: file for scale, file in files.items() if scale == shown.scale or file.exists()}
     statements = {scale: read_statements(file) for scale, file in files.items()}
     claims = {scale: read_claims(file) for scale, file in files.items()}
-    if paper and shown.shipped:
+    if paper:
         every = {scale: shown.results / scale / CLAIMS for scale in files}
         statements = {scale: _of(read_statements(file), statements[scale]["id"]) for scale, file in every.items()}
         claims = {scale: _of(read_claims(file), claims[scale]["id"]) for scale, file in every.items()}
@@ -120,10 +123,15 @@ def best_verdicts(shown: ShownResults, paper: str | None = None) -> tuple[pd.Dat
     return best, best_claims(best, claims)
 
 
-def _of_papers(shown: ShownResults) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """best_verdicts() of papers that were judged separately; a statement on figures of several papers by the last of them."""
-    files = sorted((shown.results / shown.scale).glob(f"*.{CLAIMS}"))
+def _own_verdicts(shown: ShownResults, paper: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    place = shown.results / shown.scale
+    files = verdict_files(place, paper) or ([place / f"{paper}.{CLAIMS}"] if paper else [])
     parts = [read_statements(file) for file in files], [read_claims(file) for file in files]
+    if changed := changed_tables(place, shown.judged or {}):
+        raise UserError(
+            f"{place / changed[0]}.parquet: changed after it was judged, and the verdicts on it are of what it was before; "
+            f"run: {command_for(paper or 'all', shown.scale)}"
+        )
     columns = STATEMENT_COLUMNS, CLAIM_COLUMNS
     statements, claims = (
         pd.concat(part, ignore_index=True).drop_duplicates("id", keep="last") if part else pd.DataFrame(columns=names)

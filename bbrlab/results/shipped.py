@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +24,7 @@ from bbrlab.kernel.own import recipe_name
 from bbrlab.kernel.specs import NoSuchKernel, find_spec
 from bbrlab.results.config import command_for, load_config
 from bbrlab.results.figures import figures_at
+from bbrlab.results.judged import changed_tables, judged_tables, verdict_files
 from bbrlab.results.schema import other_version_error, read_with
 from bbrlab.run.conditions import CONDITIONS
 
@@ -215,11 +216,40 @@ class ShownResults:
     shipped: bool
     own: str  # a sentence on the user's own; if they are not shown, with the command that computes them (Markdown)
     larger: tuple[str, ...] = ()  # larger scales at which some figures ship; these figures are shown at that scale
+    # Of the user's own: {figure: SHA-256 of its table} of those that were judged; no others are shown. None: all that have a table
+    judged: Mapping[str, str] | None = None
 
     @property
     def scales(self) -> tuple[str, ...]:
         """All shown scales, the smallest first."""
         return (self.scale, *self.larger)
+
+
+def own_results(results: Path, scale: str, paper: str | None = None, words: str = "") -> ShownResults:
+    """Results of a folder with the verdicts on them, all or a paper's: the figures that these verdicts were judged by.
+
+    DamagedFile if a file of verdicts does not say by which.
+
+    Args:
+        words: begin ``own``, which goes on with the figures that are left out.
+    """
+    place = results / scale
+    noted = [] if is_shipped(results, scale) else [judged_tables(file) for file in verdict_files(place, paper)]
+    if not noted:
+        return ShownResults(results, scale, False, words)
+    judged = {id: digest for note in noted for id, digest in note.items()}
+    if others := [id for id in _with_tables(place, scale, paper) if id not in judged]:
+        words += (
+            f" Not shown: {in_short(others)}, which were not judged together with these; "
+            f"`{command_for(paper or 'all', scale)}` judges all."
+        )
+    return ShownResults(results, scale, False, words.strip(), judged=judged)
+
+
+def _with_tables(place: Path, scale: str, paper: str | None) -> list[str]:
+    """The figures [of a paper] that have a table."""
+    ids = [figure.id for figure in figures_at(scale, []) if paper in (None, figure.id.split("/")[0])]
+    return [id for id in ids if (place / f"{id}.parquet").exists()]
 
 
 def results_to_show(
@@ -234,25 +264,29 @@ def results_to_show(
     Args:
         paper: for a paper's page: consider only its figures.
         results, shipped: folders; default: the results folder and that of shipped results.
-        needs: a file without which the user's own are not shown; default: a paper's verdicts, which need all its figures; else any
-            figure's table.
+        needs: a file of verdicts without which, or if a table changed after them, the user's own are not shown; default: a paper's
+            verdicts, which need all its figures; else any figure's table.
 
     Returns:
         If there are neither, the user's own, so that reading them fails with a message.
     """
     own, folder = results or paths.results_folder(), shipped or paths.SHIPPED
-    ids = [figure.id for figure in figures_at(scale, []) if paper in (None, figure.id.split("/")[0])]
-    present = [id for id in ids if (own / scale / f"{id}.parquet").exists()]
+    present = _with_tables(own / scale, scale, paper)
     needs = needs or (f"{paper}.claims.parquet" if paper else None)
+    words = f"Your own results (`{_name(own)}/{scale}`)."
+    mine = own_results(own, scale, paper, words) if needs else ShownResults(own, scale, False, words)
     has_own = (own / scale / needs).exists() if needs else bool(present)
-    instead = None if has_own else shipped_scale(scale, folder, paper)
+    changed = changed_tables(own / scale, mine.judged or {}) if has_own else []
+    instead = None if has_own and not changed else shipped_scale(scale, folder, paper)
     if instead is None:
-        return ShownResults(own, scale, False, f"Your own results (`{_name(own)}/{scale}`).")
+        return mine
     has = f"You have no results of your own at scale {scale}"
-    if present:
+    if changed:
+        has = f"Your own results at scale {scale} are not shown: {in_short(changed)} changed after they were judged"
+    elif present:
         whole = "all figures of the paper" if paper else "all figures"
         has = f"Your own results at scale {scale} have {in_short(present)} only, not yet judged with {whole}"
-    has += f"; `{command_for(paper or 'all', scale)}` computes them."
+    has += f"; `{command_for(paper or 'all', scale)}` {'judges them anew' if changed else 'computes them'}."
     return ShownResults(folder, instead, True, has, tuple(larger_scales(folder, instead, paper)))
 
 

@@ -14,16 +14,15 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.results.best_scale import (
-    CLAIMS,
     best_verdicts,
     figures_at_best_scale,
-    results_shown,
     scale_words,
     table_file,
 )
 from bbrlab.results.config import FULL, command_for
 from bbrlab.results.figures import Figure, figures_at
-from bbrlab.results.shipped import ShownResults, figures_without_noise, older_versions, results_to_show
+from bbrlab.results.judged import CLAIMS
+from bbrlab.results.shipped import ShownResults, figures_without_noise, older_versions, own_results, results_to_show
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import NOT_RUN
 from bbrlab.show.verdict_counts import step
@@ -113,10 +112,6 @@ class Findings:
         """The scales of some figures (scale_words()); of none that of the results."""
         return scale_words({id: self.scales[id] for id in figures}) or f"**{self.shown.scale}**"
 
-    def results_shown(self, paper: str | None = None) -> str:
-        """Which results are shown, if they are those that ship, with the command that computes one's own (Markdown); else ""."""
-        return results_shown(self.shown, paper) if self.shown.shipped else ""
-
     def totals(self, figures: Iterable[str]) -> Totals:
         """Of the runs of some figures."""
         tables = [self.tables[id] for id in figures]
@@ -140,7 +135,7 @@ def load_findings(scale: str, paper: str | None = None, results: Path | None = N
         paper: only what is on its figures, whoever made the statements.
         results: a folder to take it from and no other.
     """
-    which = ShownResults(results, scale, False, "") if results else shown_results(scale, paper)
+    which = own_results(results, scale, paper) if results else shown_results(scale, paper)
     figures_here = figures_at_best_scale(which, paper)
     if not figures_here:
         raise UserError(
@@ -148,8 +143,8 @@ def load_findings(scale: str, paper: str | None = None, results: Path | None = N
             f"{command_for(paper or 'all', which.scale)}"
         )
     scales = {id: at for id, (at, _) in figures_here.items()}
-    statements, claims = best_verdicts(which, paper)
     tables = {id: read_figure(table_file(which, at, id)) for id, at in scales.items()}
+    statements, claims = best_verdicts(which, paper)
     return Findings(
         which,
         {id: figure for id, (_, figure) in figures_here.items()},
@@ -162,7 +157,8 @@ def load_findings(scale: str, paper: str | None = None, results: Path | None = N
 
 
 def shown_results(scale: str, paper: str | None = None) -> ShownResults:
-    """Whose results are shown: one's own if they are of a whole campaign, of a paper's if all of it was judged; else those that ship."""
+    """Whose results are shown: one's own as a campaign, of a paper as all of it was judged, if no table changed since; else those that
+    ship."""
     return results_to_show(scale, paper, needs=None if paper else CLAIMS)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.claims.load import claims_of
+from bbrlab.results.best_scale import results_shown
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure
 from bbrlab.results.replacement import replacement
@@ -62,7 +63,7 @@ def front_page(
         totals=findings.totals(findings.figures),
         shipped=findings.shown.shipped,
         scales=findings.scale_words(findings.figures),
-        whose=findings.results_shown(),
+        whose=results_shown(findings.shown),
         cards=[*CARDS, *more],
         entries=entries,
         **_scores(findings, titles),
@@ -100,7 +101,7 @@ def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: 
         title=title,
         lead=lead,
         notebook=notebook,
-        whose=findings.results_shown(paper) if figures else "",
+        whose=results_shown(findings.shown, paper) if figures else "",
         totals=findings.totals(ids) if figures else None,
         outcome=outcome_words(rows) + distance_words(distances(findings, claims_of(statements))),
         scale=findings.shown.scale,

@@ -25,13 +25,25 @@ from bbrlab.results.best_scale import (
     shipped_statements,
 )
 from bbrlab.results.figures import figures_at
+from bbrlab.results.judged import judged_tables, write_verdicts
+from bbrlab.results.tables import read_figure, write_table
 from bbrlab.results.verdicts import read_claims, read_statements
-from bbrlab.show.findings import load_findings
-from bbrlab_apps.site.build import notebook_files
+from bbrlab.show.findings import load_findings, shown_results
 from bbrlab_apps.site.pages import front_page, paper_page, runs_page
 from studies.page import load_page, statement_table
 
 REAL = paths.ROOT / "shipped" / "quick"
+
+
+def copy_of(source: Path, mine: Path, paper: str, *parts: str) -> Path:
+    """One's own results of a paper, as what ships has them: its tables, and the files PART + claims.parquet on these."""
+    place = mine / source.name
+    shutil.copytree(source / paper, place / paper)
+    for part in parts:
+        file = source / f"{part}claims.parquet"
+        tables = sorted((place / paper).glob("*.parquet"))
+        write_verdicts(read_claims(file), read_statements(file), place / f"{part}claims.parquet", tables)
+    return place
 
 
 @pytest.fixture
@@ -120,9 +132,7 @@ def test_a_page_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     ][:1]
     with pytest.raises(UserError, match=f"scale=full -- sarpkaya2025/{elsewhere}"):
         page.samples(elsewhere, ["time_s"])
-    shutil.copytree(paths.SHIPPED / "quick" / "sarpkaya2025", tmp_path / "quick" / "sarpkaya2025")
-    for kind in ("claims", "statements"):
-        shutil.copy(paths.SHIPPED / "quick" / f"sarpkaya2025.{kind}.parquet", tmp_path / "quick")
+    copy_of(REAL, tmp_path, "sarpkaya2025", "sarpkaya2025.")
     own = load_page("quick", "sarpkaya2025")
     assert set(own.scales.values()) == {"quick"} and set(own.all.statements["scale"]) == {"quick"}
 
@@ -182,10 +192,7 @@ def test_a_papers_page_of_what_ships_reads_as_all_of_it(monkeypatch, tmp_path, s
     alone = REAL.parent / scale / f"{paper}.claims.parquet"
     assert set(read_claims(alone)["id"]) <= set(page.all.claims["id"])
     assert "stand when all of their scale are judged together" in page.glance()
-    place = tmp_path / scale
-    shutil.copytree(REAL.parent / scale / paper, place / paper)
-    for name in (f"{paper}.claims", f"{paper}.statements", "claims", "statements"):
-        shutil.copy(REAL.parent / scale / f"{name}.parquet", place)
+    copy_of(REAL.parent / scale, tmp_path, paper, "", f"{paper}.")
     own = load_page(scale, paper)
     assert own.all.claims["stands"].fillna(False).sum() == read_claims(alone)["stands"].fillna(False).sum()
     assert "stand when all on this paper's figures are judged together" in own.glance()
@@ -233,8 +240,8 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     assert part.scales == content.scales, "a part of a campaign hides nothing of what ships"
     assert "Your own results at scale quick have tang/fig2 only" in paper_page(part, "tang", "T", "", None)
     assert "Not shipped at scale full" in front or not shipped.left_out(paths.SHIPPED, "full")
-    for kind in ("claims", "statements"):
-        shutil.copy(paths.SHIPPED / "quick" / f"{kind}.parquet", tmp_path / "quick")
+    claims, table = REAL / "claims.parquet", tmp_path / "quick" / "tang" / "fig2.parquet"
+    write_verdicts(read_claims(claims), read_statements(claims), tmp_path / "quick" / "claims.parquet", [table])
     assert load_findings("quick").scales == {"tang/fig2": "quick"}
 
 
@@ -275,23 +282,74 @@ def test_a_table_that_ships_and_is_not_there_is_told(monkeypatch, tmp_path):
 
 
 def test_a_site_of_one_folder_alone(monkeypatch, tmp_path):
-    """Also of a part of a campaign; without the pages of one's own results."""
+    """Also of a part of a campaign, of which nothing was judged."""
     monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "mine"))
     theirs = tmp_path / "theirs"
     (theirs / "quick" / "tang").mkdir(parents=True)
     shutil.copy(paths.SHIPPED / "quick" / "tang" / "fig2.parquet", theirs / "quick" / "tang")
-    pages = tmp_path / "mine" / "pages" / "quick"
-    pages.mkdir(parents=True)
-    (pages / "tang.ipynb").touch()
     given = []
     monkeypatch.setattr("bbrlab_apps.site.build.build_site", lambda *words, **rest: given.append(words) or [])
     assert CliRunner().invoke(app, ["site", "--scale", "quick", "--results", str(theirs)]).exit_code == 0
     assert given == [("quick", None, theirs)]
     content = load_findings("quick", results=theirs)
-    assert content.scales == {"tang/fig2": "quick"} and notebook_files(content) == {}
-    assert "tang" in notebook_files(load_findings("quick")), "of what ships"
+    assert content.scales == {"tang/fig2": "quick"} and not len(content.statements)
     with pytest.raises(UserError, match="--execute: goes without --results"):
         CliRunner().invoke(app, ["site", "--results", str(theirs), "--execute"], catch_exceptions=False)
     with pytest.raises(UserError, match="--results .*: there is no folder full in it"):
         CliRunner().invoke(app, ["site", "--scale", "full", "--results", str(theirs)], catch_exceptions=False)
+
+
+def test_verdicts_stand_beside_the_tables_that_were_judged_and_no_others(monkeypatch, tmp_path):
+    """After a campaign of a part, and after one figure was run again."""
+    monkeypatch.setattr(paths, "SHIPPED", REAL.parent)
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    place = copy_of(REAL, tmp_path, "tang", "", "tang.")
+    shutil.copytree(REAL / "cao2019", place / "cao2019")
+    whole = load_findings("quick")
+    assert not whole.shown.shipped and {id.split("/")[0] for id in whole.figures} == {"tang"}
+    said = results_shown(whole.shown)
+    assert (
+        said.startswith("Your own results")
+        and "Not shown: cao2019/" in said
+        and "snakemake --cores 2 all` judges all" in said
+    )
+    assert said.partition(" Not shown")[2] in shipped.own_results(tmp_path, "quick").own
+    assert "Not shown: cao2019/" in front_page(whole, defaultdict(str), [], [])
+    assert "Not shown" not in load_page("quick", "tang").glance()
+    table = place / "tang" / "fig2.parquet"
+    before = table.read_bytes()
+    for change in (lambda: write_table(read_figure(table).assign(utilisation=0.5), table), table.unlink):
+        change()
+        for paper, target in ((None, "all"), ("tang", "tang")):
+            instead = shown_results("quick", paper)
+            assert instead.shipped and instead.own == (
+                "Your own results at scale quick are not shown: tang/fig2 changed after they were judged; "
+                f"`snakemake --cores 2 {target}` judges them anew."
+            )
+            with pytest.raises(
+                UserError, match=rf"quick/tang/fig2.parquet: changed after .*; run: snakemake --cores 2 {target}"
+            ):
+                load_findings("quick", paper, tmp_path)
+    table.write_bytes(before)
+    assert not load_page("quick", "tang").shipped, "the same bytes are the same results"
+    (place / "claims.parquet").unlink()
+    assert {id.split("/")[0] for id in load_findings("quick", results=tmp_path).figures} == {"tang"}, (
+        "as its papers were judged"
+    )
+    shutil.copy(REAL / "claims.parquet", place)
+    with pytest.raises(
+        UserError, match="claims.parquet: does not say which tables were judged: made by another version of bbrlab"
+    ):
+        load_findings("quick")
+
+
+def test_judging_notes_the_tables(tmp_path):
+    """Of a figure without claims, too."""
+    tables = [REAL / "tang" / "fig2.parquet", REAL / "tang" / "fig3.parquet"]
+    out = tmp_path / "tang.claims.parquet"
+    done = CliRunner().invoke(app, ["judge", *map(str, tables), "--only", "--scale", "quick", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert judged_tables(out) == {f"tang/{path.stem}": files.sha256(path) for path in tables}
+    write_verdicts(pd.DataFrame(), pd.DataFrame(), out, tables[:1])
+    assert list(judged_tables(out)) == ["tang/fig2"]

@@ -25,8 +25,9 @@ from bbrlab.measure.metrics import ALWAYS, METRICS
 from bbrlab.results import schema as versions
 from bbrlab.results import shipped
 from bbrlab.results.figures import Run, figures_at
+from bbrlab.results.judged import write_verdicts
 from bbrlab.results.tables import CONDITIONS, IDENTITY, TIDY, read_points, run_rows, table_of_rows, tidy, write_table
-from bbrlab.results.verdicts import CLAIM_COLUMNS, STATEMENT_COLUMNS
+from bbrlab.results.verdicts import CLAIM_COLUMNS, STATEMENT_COLUMNS, read_claims, read_statements
 from bbrlab.show.findings import load_findings
 from bbrlab_apps.archive.verdicts import check_judged
 from bbrlab_apps.shipping import pack as ship
@@ -56,8 +57,8 @@ def made(tmp_path_factory) -> Path:
     statements = all_statements()
     verdicts = judge_all(claims_of(statements), [figure()], {FIGURE: content}, results)
     for part in ("", "tang."):
-        write_table(verdict_frame(verdicts).assign(judged_no_more=1), results / "smoke" / f"{part}claims.parquet")
-        write_table(statement_frame(statements, verdicts), results / "smoke" / f"{part}statements.parquet")
+        claims, out = verdict_frame(verdicts).assign(judged_no_more=1), results / "smoke" / f"{part}claims.parquet"
+        write_verdicts(claims, statement_frame(statements, verdicts), out, [results / TABLE])
     return results
 
 
@@ -148,6 +149,8 @@ def test_a_table_without_later_metrics_and_with_a_column_that_is_no_more_disturb
     assert "measured_no_more" in pd.read_parquet(older / TABLE)
     for name in LATER:
         without(older / TABLE, name)
+    for claims in (older / "smoke").glob("*claims.parquet"):
+        write_verdicts(read_claims(claims), read_statements(claims), claims, [older / TABLE])
     READERS[reader](older, tmp_path)
 
 

@@ -12,6 +12,7 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.claims.statement_verdict import verdict_tables_by_file
 from bbrlab.results.figures import figures_at, runs_of
+from bbrlab.results.judged import write_verdicts
 from bbrlab.results.tables import figure_table, tidy, write_table
 from tests.made_up_runs import made_up_run
 
@@ -32,8 +33,8 @@ def results(tmp_path_factory) -> Path:
             write_table(tables[figure.id], folder / "smoke" / f"{figure.id}.parquet")
         write_table(tidy(tables), folder / "smoke" / "points.parquet")
         for part, claims, statements in verdict_tables_by_file(tables, "smoke", folder):
-            write_table(claims, folder / "smoke" / f"{part}claims.parquet")
-            write_table(statements, folder / "smoke" / f"{part}statements.parquet")
+            judged = [folder / "smoke" / f"{id}.parquet" for id in tables if id.startswith(part.replace(".", "/"))]
+            write_verdicts(claims, statements, folder / "smoke" / f"{part}claims.parquet", judged)
     return folder
 
 

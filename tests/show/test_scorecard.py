@@ -17,6 +17,7 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statement_verdict import statement_frame
 from bbrlab.results.algorithm_table import COLOURS, OTHER_COLOURS, QUEUE_COLOUR, QUIET
 from bbrlab.results.figures import figures_at
+from bbrlab.results.judged import write_verdicts
 from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import (
     AS_READ,
@@ -186,9 +187,9 @@ def test_a_page_takes_verdicts_and_seeds_from_the_tables(judged, tmp_path):
     claims, statements, tables = judged
     runs = pd.concat([tables[FIG2A], tables[FIG2A].query("seed == 1 and `flows.0.count` == 1").assign(seed=4)])
     file = tmp_path / "quick" / "sarpkaya2025.claims.parquet"
-    write_table(claims, file)
-    write_table(statements, statements_beside(file))
-    write_table(runs, tmp_path / "quick" / f"{FIG2A}.parquet")
+    runs_file = tmp_path / "quick" / f"{FIG2A}.parquet"
+    write_table(runs, runs_file)
+    write_verdicts(claims, statements, file, [runs_file])
     page = load_page("quick", "sarpkaya2025", tmp_path)
     of_points = {p: [r.seed for r in page.runs("fig2a") if r.point.label == p] for p in set(runs["point"])}
     assert sorted(map(len, of_points.values())) == [3, 3, 3, 4, 4, 4]

@@ -33,6 +33,7 @@ from bbrlab.cli.commands import app
 from bbrlab.measure.summary import FlowEntry
 from bbrlab.results.algorithm_table import OTHER_COLOURS, colour_of_cca
 from bbrlab.results.figures import figures_at
+from bbrlab.results.judged import write_verdicts
 from bbrlab.results.run_folder import find_run
 from bbrlab.results.shipped import ShownResults
 from bbrlab.results.tables import write_table
@@ -82,8 +83,9 @@ def write_results(results: Path) -> None:
     whole = [s for s in all_statements() if all(c.id in judged for c in s.claims)]
     frame = verdict_frame(verdicts)
     frame["why"] = EVIL
-    write_table(frame, results / "smoke" / "tang.claims.parquet")
-    write_table(statement_frame(whole, verdicts).assign(in_words=EVIL), results / "smoke" / "tang.statements.parquet")
+    judged = [results / "smoke" / f"{id}.parquet" for id in FIGURES]
+    of_statements = statement_frame(whole, verdicts).assign(in_words=EVIL)
+    write_verdicts(frame, of_statements, results / "smoke" / "tang.claims.parquet", judged)
     (results / "smoke" / "tang.ipynb").write_text(json.dumps(ANY), encoding="utf-8")
 
 
@@ -212,7 +214,7 @@ def test_every_statement_with_every_claim_stands_on_its_paper_s_page_run_or_not(
             for claim in statement.claims:
                 assert f"<b>{claim.id}" in text, claim.id
         if paper != "tang":
-            assert "Nothing of this paper was run" in text or paper == "sarpkaya2025"
+            assert "No results of this paper are shown" in text or paper == "sarpkaya2025"
 
 
 def test_the_front_counts_the_papers_statements_and_the_labs_own_apart(site):

@@ -42,13 +42,11 @@ def judge(
 ) -> None:
     """Judge the papers' claims by the tables of a campaign; statements go beside them (used by the workflow)."""
     from bbrlab.claims.statement_verdict import verdict_tables
+    from bbrlab.results.judged import write_verdicts
     from bbrlab.results.replacement import replacement
-    from bbrlab.results.tables import read_tables, write_table
-    from bbrlab.results.verdicts import statements_beside
+    from bbrlab.results.tables import read_tables
 
-    beside = statements_beside(out)
     claims, statements = verdict_tables(read_tables(tables), scale, only)
     swap = replacement()
     extra_columns = {"replaced": swap.text} if swap else {}
-    write_table(claims.assign(**extra_columns), out)
-    write_table(statements.assign(**extra_columns), beside)
+    write_verdicts(claims.assign(**extra_columns), statements.assign(**extra_columns), out, tables)
