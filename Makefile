@@ -18,7 +18,7 @@ all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the
 setup:          ## Install what is missing: Debian packages, .venv, the guest kernel
 	@envs/setup.sh
 
-report: setup   ## Write the site of the results that are there, one's own or shipped (runs no experiment; executes notebooks that were not yet)
+report: setup   ## Write the site of the results that are there, one's own or shipped (runs no experiment; executes notebooks where needed)
 	@source .venv/bin/activate && bbrlab site --execute $(if $(SCALE),--scale $(SCALE))
 
 artifact: setup ## Pack a finished campaign (SCALE=...) into one archive with sources, licences, provenance and checksums

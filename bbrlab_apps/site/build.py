@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bbrlab.base import files, outputs, paths
 from bbrlab.base.errors import UserError
-from bbrlab.results.figures import figures_at
+from bbrlab.campaign.stages import stage_hash
+from bbrlab.results.best_scale import figures_at_best_scale
+from bbrlab.results.shipped import ShownResults
 from bbrlab.show.findings import Findings, load_findings, shown_results
 from bbrlab.show.verdicts import colours_css
 from bbrlab_apps.site import documents
@@ -29,6 +31,7 @@ from bbrlab_apps.site.pages import (
 
 STATIC, TEMPLATES = (Path(__file__).parent / name for name in ("static", "templates"))
 OVERVIEW, OF_MODELS = "overview", ("models", "burst")
+INPUTS = ".inputs"  # the file beside an executed notebook that says what it was made of
 # Patterns of files of no use to a reader; source maps of the theme would be a fifth of a site.
 _LEFT_OUT = (".buildinfo", "objects.inv", "genindex.html", "_static/**/*.map")
 _CHART = "bb-plot"  # pages with one get the library that draws it
@@ -64,7 +67,7 @@ def build_site(
         source.mkdir()
         looks.mkdir()
         (looks / "verdicts.css").write_text(colours_css(), encoding="utf-8")
-        _write_sources(findings, source)
+        _write_sources(findings, source, scale)
         warnings = _sphinx(source, aside / "html", aside / "doctrees", looks, progress)
         for left_out in [path for pattern in _LEFT_OUT for path in (aside / "html").glob(pattern)]:
             left_out.unlink()
@@ -73,33 +76,75 @@ def build_site(
     return warnings
 
 
-def executed_notebook(name: str, results: Path, scale: str) -> Path | None:
-    """The executed notebook of a paper or of models: of a campaign, else as ``bbrlab site --execute`` left it; None if there is none."""
-    own = paths.results_folder()
-    places = [results / scale]
-    if results.absolute() in (own.absolute(), paths.SHIPPED.absolute()):
-        places.append(own / "pages" / scale)
-    return next((path for place in places if (path := place / f"{name}.ipynb").exists()), None)
+def execute_notebooks(scale: str, say: Callable[[str], None]) -> None:
+    """Execute the notebooks of what is shown of a scale that no campaign has executed, each again once what it was made of has changed."""
+    from bbrlab.show.execute import execute_notebook
 
-
-def notebook_files(findings: Findings) -> dict[str, Path]:
-    """{name: executed notebook} of those that are there."""
-    which = findings.shown
-    executed = {n: executed_notebook(n, which.results, which.scale) for n in (*findings.papers, *OF_MODELS, OVERVIEW)}
-    return {name: path for name, path in executed.items() if path is not None}
-
-
-def missing_notebooks(scale: str) -> list[str]:
-    """Notebooks of what is shown of a scale that were not executed."""
     which = shown_results(scale)
-    papers = dict.fromkeys(f.id.split("/")[0] for f in figures_at(which.scale, []) if (which.results / which.scale / f"{f.id}.parquet").exists())  # fmt: skip
-    names = [name for name in (*papers, *OF_MODELS, OVERVIEW) if (paths.ROOT / "notebooks" / f"{name}.ipynb").exists()]
-    return [name for name in names if executed_notebook(name, which.results, which.scale) is None]
+    names = _notebook_names(figures_at_best_scale(which))
+    found = notebook_files(which, names, scale)
+    for name, inputs in _inputs_of([name for name in names if name not in found], scale).items():
+        say(f"notebook {name}")
+        given = {"scale": scale} | ({"interactive": "no"} if name in OF_MODELS else {})
+        execute_notebook(_notebook(name), _page(name, scale), given)
+        files.write_text(_page(name, scale).with_suffix(INPUTS), inputs)
 
 
-def _write_sources(findings: Findings, source: Path) -> None:
+def notebook_files(which: ShownResults, names: Sequence[str], scale: str) -> dict[str, Path]:
+    """{name: executed notebook}: of a campaign, else as execute_notebooks() left it, if what it was made of has not changed since.
+
+    Args:
+        scale: what was asked for; what ships instead may be of another.
+    """
+    campaigns = {name: which.results / which.scale / f"{name}.ipynb" for name in names}
+    found = {name: path for name, path in campaigns.items() if path.exists()}
+    if which.results.absolute() in (paths.results_folder().absolute(), paths.SHIPPED.absolute()):
+        pages = {name: _page(name, scale) for name in names if name not in found}
+        noted = {name: page.with_suffix(INPUTS) for name, page in pages.items()}
+        left = {name: path.read_text(encoding="utf-8") for name, path in noted.items() if path.exists()}
+        now = _inputs_of(list(left), scale)
+        found |= {name: pages[name] for name in left if left[name] == now[name] and pages[name].exists()}
+    return found
+
+
+def _notebook_names(figures: Iterable[str]) -> list[str]:
+    """The notebooks of the papers of some figures, of the models, and the overview."""
+    names = (*dict.fromkeys(figure.split("/")[0] for figure in figures), *OF_MODELS, OVERVIEW)
+    return [name for name in names if _notebook(name).exists()]
+
+
+def _notebook(name: str) -> Path:
+    return paths.ROOT / "notebooks" / f"{name}.ipynb"
+
+
+def _page(name: str, scale: str) -> Path:
+    return paths.results_folder() / "pages" / scale / f"{name}.ipynb"
+
+
+def _inputs_of(names: Sequence[str], scale: str) -> dict[str, str]:
+    """{notebook: what it would be made of now}: hashes of its cells, of code and data behind them, of what ships, and of one's own
+    results that it may show, a line each."""
+    if not names:
+        return {}
+    shared = [f"code {stage_hash('pages')}", *map(_hash_line, sorted(paths.SHIPPED.glob("*/manifest.json")))]
+    own = paths.results_folder() / scale
+    found = {}
+    for name in names:
+        of_all = name in (*OF_MODELS, OVERVIEW)
+        patterns = ["**/*.parquet"] if of_all else [f"{name}/*.parquet", f"{name}.*.parquet", f"ns3/{name}.parquet"]
+        tables = sorted(path for pattern in patterns for path in own.glob(pattern))
+        found[name] = "\n".join([*shared, *map(_hash_line, [_notebook(name), *tables])])
+    return found
+
+
+def _hash_line(path: Path) -> str:
+    return f"{path} {files.sha256(path)}"
+
+
+def _write_sources(findings: Findings, source: Path, scale: str) -> None:
     """Every page's source, and the files that they show."""
-    executed = {name: read_notebook(path) for name, path in notebook_files(findings).items()}
+    names = _notebook_names(findings.figures)
+    executed = {name: read_notebook(path) for name, path in notebook_files(findings.shown, names, scale).items()}
     titles = _titles(findings)
     pages = documents.write_documents(source)
     texts: dict[str, str] = {}
@@ -140,14 +185,14 @@ def _titles(findings: Findings) -> dict[str, str]:
     """{paper: its title}: of its notebook."""
     titles = {}
     for paper in findings.papers:
-        path = paths.ROOT / "notebooks" / f"{paper}.ipynb"
+        path = _notebook(paper)
         titles[paper] = title_of(read_notebook(path), paper) if path.exists() else paper
     return titles
 
 
 def _lead(paper: str) -> str:
     """What a paper is and which of its figures are here (Markdown): of its notebook; empty without one."""
-    path = paths.ROOT / "notebooks" / f"{paper}.ipynb"
+    path = _notebook(paper)
     return lead_of(read_notebook(path)) if path.exists() else ""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bbrlab.base import outputs, paths
+from bbrlab.base import outputs
 from bbrlab.base.errors import UserError
 from bbrlab.cli.app import app
 from bbrlab.cli.status_line import status_line
@@ -18,12 +18,12 @@ def site(
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: SCALE/site in the results folder.")] = None,
     results: Annotated[Path | None, typer.Option(help="A folder of results to show and no other, of a part of a campaign, too. Default: your own of a whole campaign, else what ships.")] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Execute the notebooks that were not yet (minutes).")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Execute the notebooks that no campaign has executed, each again once what it is made of has changed (minutes).")] = False,
 ) -> None:  # fmt: skip
     """Write the site of your own results, else of those that ship. Runs no experiment."""
     from bbrlab.results.config import load_config
-    from bbrlab.show.execute import execute_notebook
-    from bbrlab_apps.site.build import OF_MODELS, build_site, missing_notebooks, site_folder
+    from bbrlab.show.findings import shown_results
+    from bbrlab_apps.site.build import build_site, execute_notebooks, site_folder
 
     scale = scale or load_config().scale
     if results and execute:
@@ -33,10 +33,8 @@ def site(
             f"--results {results}: there is no folder {scale} in it, so no results of that scale; give a folder of results, or another --scale"
         )
     outputs.check_folder("--out", out)  # before notebooks are executed
-    for name in missing_notebooks(scale) if execute else []:
-        typer.echo(f"notebook {name}")
-        given = {"scale": scale} | ({"interactive": "no"} if name in OF_MODELS else {})
-        execute_notebook(paths.ROOT / "notebooks" / f"{name}.ipynb", paths.results_folder() / "pages" / scale / f"{name}.ipynb", given)  # fmt: skip
+    if execute:
+        execute_notebooks(scale, typer.echo)
     with status_line() as status:
         status.show("results are read")
         warnings = build_site(
@@ -44,4 +42,6 @@ def site(
         )
     for line in warnings:
         typer.echo(f"bbrlab: warning: {line}", err=True)
+    if results is None:
+        typer.echo(shown_results(scale).own)
     typer.echo(f"The site, for a browser: {(out or site_folder(scale)) / 'index.html'}")

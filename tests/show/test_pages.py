@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +11,16 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from bbrlab.base import paths
+from bbrlab.base import files, paths
 from bbrlab.cli.commands import app
 from bbrlab.cli.outcome import show_outcome
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, runs_of
 from bbrlab.results.shipped import ShownResults
 from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
+from bbrlab.show.findings import shown_results
 from bbrlab.show.panel import Panel
 from bbrlab.show.verdicts import marks_text
+from bbrlab_apps.site import build
 from studies.model_panels import not_run, panel_rows, panels_at, with_fluid
 from tests import made_up
 
@@ -224,9 +227,51 @@ def test_a_site_executes_the_notebooks_of_a_campaign(monkeypatch, tmp_path):
     monkeypatch.setattr(
         "bbrlab.show.execute.execute_notebook", lambda source, out, given: made.append((out.name, given))
     )
+    monkeypatch.setattr(build, "stage_hash", lambda stage: "")
     monkeypatch.setattr("bbrlab_apps.site.build.build_site", lambda scale, out, results, **rest: [])
     done = CliRunner().invoke(app, ["site", "--scale", "quick", "--execute"])
     assert done.exit_code == 0, done.output
     papers = {f.id.split("/")[0] for f in figures_at("quick", [])}
     assert {name for name, _ in made} == {f"{name}.ipynb" for name in (*papers, "models", "burst", "overview")}
     assert {name for name, given in made if given.get("interactive") == "no"} == {"models.ipynb", "burst.ipynb"}
+    assert "You have no results of your own at scale quick; `snakemake" in done.output, "whose results the site shows"
+
+
+def test_a_notebook_is_executed_again_once_what_it_was_made_of_has_changed(monkeypatch, tmp_path):
+    """And is not shown before that; one that a campaign executed is never executed here."""
+    monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "mine"))
+    shutil.copytree(paths.ROOT / "notebooks", tmp_path / "notebooks")
+    monkeypatch.setattr(build, "_notebook", lambda name: tmp_path / "notebooks" / f"{name}.ipynb")
+    monkeypatch.setattr(build, "stage_hash", lambda stage: "code of today")
+    monkeypatch.setattr("bbrlab.show.execute.execute_notebook", lambda source, out, given: files.write_text(out, "{}"))
+
+    def executed() -> set[str]:
+        said: list[str] = []
+        build.execute_notebooks("smoke", said.append)
+        return {line.removeprefix("notebook ") for line in said}
+
+    which = shown_results("smoke")
+    every = executed()
+    assert which.scale != "smoke" and {"tang", "cao2019", "models", "burst", "overview"} < every
+    assert build.notebook_files(which, sorted(every), "smoke").keys() == every, (
+        "of what ships at another scale than was asked for"
+    )
+    assert build.notebook_files(ShownResults(tmp_path, "smoke", False, ""), sorted(every), "smoke") == {}, (
+        "of one folder alone"
+    )
+    assert executed() == set()
+    files.write_text(tmp_path / "notebooks" / "tang.ipynb", "{}")
+    assert every - build.notebook_files(which, sorted(every), "smoke").keys() == {"tang"}
+    assert executed() == {"tang"}
+    files.write_text(tmp_path / "mine" / "smoke" / "tang.claims.parquet", "one's own")
+    assert build.notebook_files(which, ["tang", "cao2019", "overview"], "smoke").keys() == {"cao2019"}
+    (tmp_path / "mine" / "smoke" / "tang.claims.parquet").unlink()
+    monkeypatch.setattr(build, "stage_hash", lambda stage: "other code")
+    assert executed() == every
+    (tmp_path / "mine" / "pages" / "smoke" / "burst.inputs").unlink()
+    assert executed() == {"burst"}, "of which it is not known"
+    own = ShownResults(tmp_path / "mine", "smoke", False, "")
+    files.write_text(tmp_path / "mine" / "smoke" / "burst.ipynb", "of a campaign")
+    monkeypatch.setattr(build, "stage_hash", lambda stage: "yet other code")
+    assert build.notebook_files(own, sorted(every), "smoke") == {"burst": tmp_path / "mine" / "smoke" / "burst.ipynb"}
