@@ -3,7 +3,6 @@ SHELL := /bin/bash
 CORES ?= $(shell nproc)
 SCALE ?=
 CACHE ?=
-RESULTS = $(or $(BBRLAB_RESULTS),results)
 SNAKEMAKE = source .venv/bin/activate && $(if $(CACHE),SNAKEMAKE_OUTPUT_CACHE=$(CACHE)) snakemake --cores $(CORES) $(if $(CACHE),--cache) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
@@ -71,11 +70,13 @@ lock:           ## Renew envs/requirements.lock from pyproject.toml and envs/cit
 
 PAPER ?=
 ns3: setup      ## Install ns-3 for the optional check by another engine (500 MB), and run in it what it can (or PAPER=...)
-	@[ -x .venv-ns3/bin/python ] || { python3 -m venv .venv-ns3 && .venv-ns3/bin/pip install -q -r envs/ns3.txt; }
+	@cmp -s envs/ns3.txt .venv-ns3/installed || { rm -rf .venv-ns3 && python3 -m venv .venv-ns3 && .venv-ns3/bin/pip install -q -r envs/ns3.txt && \
+	cp envs/ns3.txt .venv-ns3/installed; }
 	@.venv/bin/bbrlab ns3 $(PAPER) $(if $(SCALE),--scale $(SCALE))
 
 doctor: setup   ## Say what this machine lacks
 	@.venv/bin/bbrlab doctor
 
 clean:          ## Remove results, but not the environments and the kernel
-	rm -rf $(RESULTS) .snakemake
+	@[ -z "$$BBRLAB_RESULTS" ] || { echo "bbrlab: make clean removes the checkout's own results only, and BBRLAB_RESULTS is $$BBRLAB_RESULTS; unset it, or remove that folder yourself" >&2; exit 2; }
+	rm -rf results .snakemake

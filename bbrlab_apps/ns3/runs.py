@@ -24,6 +24,7 @@ from bbrlab.scenario.frames import IP_VERSION, MTU_BYTES
 from bbrlab.scenario.point import Point
 
 PYTHON = paths.ROOT / ".venv-ns3" / "bin" / "python"
+INSTALLED = paths.ROOT / ".venv-ns3" / "installed"  # written last (Makefile)
 PROGRAM = paths.ROOT / "ns3" / "dumbbell.py"
 PACKAGES = paths.ROOT / "envs" / "ns3.txt"
 CCAS = ("bbr1", "cubic", "reno")
@@ -118,7 +119,7 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
         A row per point, seed and group: ``figure``, ``point``, ``seed``, the point's values, ``group``, ``cca``,
         ``goodput_mbit``, ``share_of_capacity``, ``wall_s``, ``left_out`` (left_out()), ``program`` (program_identity()).
     """
-    if not PYTHON.exists():
+    if not INSTALLED.exists():
         raise UserError("ns-3 is not installed; it is optional: make ns3")
     chosen = [(f, p, s) for f, p in able(figures) for s in range(1, seeds + 1)]
     if not chosen:

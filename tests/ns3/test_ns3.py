@@ -85,6 +85,7 @@ def test_what_it_leaves_out_is_told_with_each_run_and_row(monkeypatch, tmp_path)
         "json.dump([{'goodput_mbit': [9.0], 'wall_s': 1} for _ in points], open(sys.argv[2], 'w'))\n"
     )
     monkeypatch.setattr(ns3, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(ns3, "INSTALLED", program)
     monkeypatch.setattr(ns3, "PROGRAM", program)
     found = run([Figure("p/f", nic.scenario, [nic, single], 1)], 1)
     assert found["left_out"].tolist() == [left_out(nic), ""]
@@ -100,7 +101,10 @@ def test_the_program_has_the_sockets_that_are_reckoned_with():
 
 
 def test_not_installed(monkeypatch, tmp_path):
-    monkeypatch.setattr(ns3, "PYTHON", tmp_path / "nothing")
+    monkeypatch.setattr(
+        ns3, "PYTHON", Path(sys.executable)
+    )  # of an installation that failed there may be Python already
+    monkeypatch.setattr(ns3, "INSTALLED", tmp_path / "nothing")
     with pytest.raises(UserError, match="optional: make ns3"):
         run(figures_at("quick", ["tang"]), 1)
 
