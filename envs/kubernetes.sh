@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 [ -x .venv/bin/python ] || { echo "bbrlab: no .venv here; make setup" >&2; exit 1; }
 files=envs/kubernetes.txt
 [ "${1-}" != test ] || files="$files envs/kubernetes-test.txt"
-mark=$(cat $files envs/kubernetes.sh envs/requirements.lock | sha256sum)
+mark=$({ cat $files envs/kubernetes.sh envs/requirements.lock; pwd; } | sha256sum)
 [ "$(cat .venv-kubernetes/installed 2>/dev/null)" != "$mark" ] || exit 0
 rm -rf .venv-kubernetes
 .venv/bin/python -m venv .venv-kubernetes

@@ -46,7 +46,8 @@ half() { awk -v half="$1" '/^[a-zA-Z0-9]/ {n++} n % 2 == half' envs/requirements
 install() { .venv/bin/pip install --disable-pip-version-check --no-input --no-deps "$@"; }
 
 step "Python environment"
-mark=$(cat envs/requirements.lock pyproject.toml | sha256sum | cut -d' ' -f1)
+# With the folder, whose path is in the environment's programs: a copy or a moved checkout needs its own.
+mark=$({ cat envs/requirements.lock pyproject.toml; pwd; } | sha256sum | cut -d' ' -f1)
 if [ "$(cat .venv/bbrlab.mark 2>/dev/null)" != "$mark" ] || [ ! -x .venv/bin/bbrlab ]; then
     rm -rf .venv
     {
