@@ -1,4 +1,7 @@
-"""Where things are. The only module that knows the layout of the checkout."""
+"""Where things are. The only module that knows the layout of the checkout.
+
+A relative path in an environment variable is one below the checkout, wherever a command runs.
+"""
 
 import os
 from pathlib import Path
@@ -11,18 +14,18 @@ KERNELS = ROOT / "kernels"
 SCENARIOS = ROOT / "scenarios"
 REPLACE = "BBRLAB_REPLACE"  # in the environment: OLD:NEW, set by the workflow (results/replacement.py)
 # Results that ship with the package: bbrlab/results/shipped.py. BBRLAB_SHIPPED names others in their place.
-SHIPPED = Path(os.environ.get("BBRLAB_SHIPPED") or ROOT / "shipped")
+SHIPPED = ROOT / (os.environ.get("BBRLAB_SHIPPED") or "shipped")
 DEBIAN_PACKAGES = ROOT / "envs" / "debian-packages.txt"
 IMAGE = ROOT / "image.json"  # only in a container's image: what it was made from (bbrlab_apps/container/facts.py)
 
 
 def build_folder() -> Path:
     """Kernels and compiled helpers; BBRLAB_BUILD moves it, for example to share one among checkouts."""
-    return Path(os.environ.get("BBRLAB_BUILD") or ROOT / "build")
+    return ROOT / (os.environ.get("BBRLAB_BUILD") or "build")
 
 
 def results_folder() -> Path:
-    """What campaigns write; BBRLAB_RESULTS moves it. A relative path is one below the checkout, wherever a command runs.
+    """What campaigns write; BBRLAB_RESULTS moves it.
 
     A campaign that puts one algorithm in the place of another has a folder of its own in it.
     """
