@@ -13,6 +13,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import cores, uml
 from bbrlab.kernel.built import get_kernel
 from bbrlab.kernel.confine import confined, landlock
+from bbrlab.kernel.sources import NO_DEBIAN
 
 NEEDED_DISK_BYTES = 4e9
 BUILDING = "# --- to build the guest kernel"  # a section of envs/debian-packages.txt
@@ -46,7 +47,7 @@ def missing_packages() -> list[str]:
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise UserError("this is not a Debian system (no dpkg-query); use Debian 12 or 13, or the Dockerfile") from None
+        raise UserError(NO_DEBIAN) from None
     have = {line.split()[0] for line in done.stdout.splitlines() if line.endswith(" installed")}
     return [p for p in needed if p not in have]
 
@@ -83,10 +84,14 @@ def _temporary() -> Finding:
 
 
 def _disk() -> Finding:
-    free = shutil.disk_usage(paths.ROOT).free
-    ok = free >= NEEDED_DISK_BYTES and os.access(paths.ROOT, os.W_OK)
-    remedy = "" if ok else "a kernel build and results need 4 GB in a folder that you may write to"
-    return Finding("disk", f"{free / 1e9:.1f} GB free in {paths.ROOT}", remedy)
+    folders = list(dict.fromkeys((paths.build_folder(), paths.results_folder())))
+    there = [next(p for p in (folder, *folder.parents) if p.exists()) for folder in folders]
+    free = [shutil.disk_usage(folder).free for folder in there]
+    ok = min(free) >= NEEDED_DISK_BYTES and all(os.access(folder, os.W_OK) for folder in there)
+    remedy = "" if ok else (
+        "a kernel build and results need 4 GB in folders that you may write to: export BBRLAB_BUILD=FOLDER, BBRLAB_RESULTS=FOLDER")  # fmt: skip
+    words = ", ".join(f"{bytes / 1e9:.1f} GB free for {folder}" for folder, bytes in zip(folders, free, strict=True))
+    return Finding("disk", words, remedy)
 
 
 def _ptrace() -> Finding:
@@ -120,7 +125,7 @@ def _kernel() -> Finding:
     try:
         built = get_kernel()
     except UserError as error:
-        return Finding("kernel", str(error), "make setup, or: bbrlab kernel build")
+        return Finding("kernel", "none that could run", str(error))
     return Finding("kernel", f"{built.name}: Linux {built.release} with {', '.join(sorted(built.ccas))}")
 
 

@@ -23,6 +23,7 @@ from bbrlab.base.locks import lock, owned_folder, remove_abandoned
 from bbrlab.base.strict import Strict
 from bbrlab.kernel.built_with import recorded_source
 
+NO_DEBIAN = "this is not a Debian system (no dpkg-query); use Debian 12 or 13, or the Dockerfile"
 FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 VERSION = re.compile(r"[0-9][A-Za-z0-9.+~-]*")  # of a Debian package without epoch
@@ -194,7 +195,12 @@ def name_version(source: Source) -> str:
 
 def _debian(package: str) -> Located:
     tarball = _tarball(package)
-    query = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
+    try:
+        query = subprocess.run(
+            ["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise UserError(NO_DEBIAN) from None
     if query.returncode or not tarball.exists():
         if record := recorded_source(package):
             return Located(f"{package} {record['version']}", lambda folder, run: _refuse(package))

@@ -75,6 +75,27 @@ def test_doctor():
     assert all(f["ok"] or f["remedy"] for f in content["findings"])
 
 
+def test_doctor_without_debian_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = {f["name"]: f for f in json.loads(invoke("doctor", "--json").stdout)["findings"]}
+    assert found["packages"]["found"].startswith("this is not a Debian system")
+    assert found["kernel"]["remedy"].startswith("this is not a Debian system")
+
+
+def test_doctor_looks_at_the_folders_that_are_written(monkeypatch, tmp_path):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv("BBRLAB_BUILD", "kernels of mine")
+    found = {f["name"]: f["found"] for f in json.loads(invoke("doctor", "--json").stdout)["findings"]}
+    assert f"for {tmp_path / 'results'}" in found["disk"] and f"for {paths.ROOT / 'kernels of mine'}" in found["disk"]
+
+
+def test_doctor_sends_nobody_to_a_build_that_cannot_help(monkeypatch, tmp_path):
+    (tmp_path / "empty.yaml").write_text("")
+    monkeypatch.setenv("BBRLAB_KERNELS", str(tmp_path / "empty.yaml"))
+    found = {f["name"]: f for f in json.loads(invoke("doctor", "--json").stdout)["findings"]}
+    assert found["kernel"]["remedy"] == f"{tmp_path / 'empty.yaml'}: is empty"
+
+
 def test_forecast():
     (row,) = json_of("forecast", "sarpkaya2025/fig2a", "--scale", "smoke")
     assert (row["figure"], row["points"], row["runs"]) == ("sarpkaya2025/fig2a", 4, 8)
