@@ -192,7 +192,7 @@ _RUN = (
     Metric("link_utilisation", "1", "utilisation of the link", "whole frames carried over the nominal rate",
            "growth of the qdisc's sent bytes in the window, over its length and the mean nominal rate"),
     Metric("loss", "1", "lost over sent", "fraction of the packets sent that the bottleneck dropped",
-           "drops over drops and packets sent on; null if none came (of a flow: retransmits over segments sent)", "Scherrer et al. 2022"),
+           "drops over drops and packets sent on; null if none came (of a flow: retransmits over segments sent); with hosts.segmentation router, which drops whole segments, far too low: see loss_over_delivered", "Scherrer et al. 2022"),
     Metric("loss_over_delivered", "1", "lost over delivered", "retransmitted over delivered segments",
            "sum over the long flows of the direction of total_retrans, over that of delivered, growth in the window; null if none was delivered",
            "Sarpkaya et al. 2025, Fig. 4 (retransmits x 1500 B / delivered bytes)"),
