@@ -85,7 +85,7 @@ MODES: dict[str, Quirks] = {"reference": REFERENCE, "aligned": ALIGNED}
 class Run:
     """A finished integration."""
 
-    # t_ms, queue_packets, loss_probability (what drives the queue), rate_0_packets_per_ms, ... at every sample
+    # t_ms, queue_packets, loss_probability (what drives the queue), rate_0_packets_per_ms, ... at the start and at every sample
     trace: pd.DataFrame
     # sent, delivered: mean rate of each flow over the window, packets/ms
     sent: NDArray[np.float64]
@@ -126,7 +126,7 @@ def simulate(
     step_ms: float = STEP_MS,
     mode: Mode = "reference",
     cycle_start_ms: Sequence[float] | None = None,
-    sample_ms: float = 1.0,
+    sample_ms: float | None = 1.0,
     window_s: tuple[float, float] | None = None,
     quirks: Quirks | None = None,
 ) -> Run:
@@ -145,7 +145,7 @@ def simulate(
         mode: which quirks are on.
         cycle_start_ms: of each flow, when its BBR cycle began (at most 0). Default, as in the public code: 0 without
             BBRv2 flows, else -10 RTT - uniform(0, 1000) from a fixed seed.
-        sample_ms: between two rows of the trace; a multiple of step_ms.
+        sample_ms: between two rows of the trace; a multiple of step_ms. None: no row but the first.
         window_s: over which means are taken; default: from 4/9 of the duration to its end, as published (4 to 9 s).
         quirks: in place of those of the mode.
     """
@@ -155,6 +155,12 @@ def simulate(
     low_s, high_s = window_s or (duration_s * 4 / 9, duration_s)
     if not 0 <= low_s < high_s <= duration_s:
         raise UserError(f"window_s: must lie within the duration of {duration_s:g} s, found {low_s:g} to {high_s:g}")
+    first, last = round(low_s * 1000 / step_ms), round(high_s * 1000 / step_ms)
+    if last < 1:  # steps are counted from 1
+        raise UserError(
+            f"{'window_s' if window_s else 'duration_s'}: no step of {step_ms:g} ms lies in the window of {low_s:g} to {high_s:g} s, "
+            "over which means are taken; give more seconds, or a smaller step_ms"
+        )
 
     capacity = rate_mbit * 1000 / 8 / PACKET_BYTES
     kind = np.array([CCAS[name] for name in cca], dtype=np.int64)
@@ -171,7 +177,7 @@ def simulate(
         v2_start += 2 * max(buffer_packets / link_bdp - 4, 0.0) / 4
 
     count = round(duration_s * 1000 / step_ms)
-    every = round(sample_ms / step_ms)
+    every = round(sample_ms / step_ms) if sample_ms else count + 1
     longest_ms = rtt.max() + max(buffer_packets / capacity, rtt.max())
     samples = np.zeros((count // every + 1, 3 + flows))
     totals, flow_totals = np.zeros(len(_fluid_kernel.TOTALS)), np.zeros((flows, len(_fluid_kernel.FLOW_TOTALS)))
@@ -180,7 +186,7 @@ def simulate(
         kind, rtt, access, capacity, float(buffer_packets), qdisc == "red", step_ms, count, every, start,
         first_probe_rtt, probe_rtt_every, chosen.delayed_probe_rtt, chosen.early_queue, not chosen.first_flow_delay, v2_start,
         not chosen.cubic_offset, not chosen.rtprop_never_rises,
-        np.array([round(low_s * 1000 / step_ms), round(high_s * 1000 / step_ms) + 1]),
+        np.array([first, last + 1]),
         _power_of_two(longest_ms / step_ms + 2), _power_of_two(longest_cycle_ms / step_ms + 2),
         samples, totals, flow_totals,
     )  # fmt: skip
@@ -221,6 +227,16 @@ def quirks_of(mode: str, names: Sequence[str]) -> Quirks:
     return base
 
 
+def step_limit_ms(access_delay_ms: Sequence[float]) -> float:
+    """The longest step that simulate() takes."""
+    return min(STEP_LIMIT_MS, *access_delay_ms)
+
+
+def duration_limit_s(flows: int, step_ms: float) -> float:
+    """The longest duration that simulate() takes."""
+    return FLOW_STEPS_LIMIT * step_ms / 1000 / flows
+
+
 def _power_of_two(least: float) -> int:
     return 1 << max(int(math.ceil(least)) - 1, 1).bit_length()
 
@@ -243,7 +259,7 @@ def _cycle_start(
 
 def _check(
     cca: Sequence[str], rate_mbit: float, link_delay_ms: float, access_delay_ms: Sequence[float], buffer_packets: float,
-    qdisc: str, duration_s: float, step_ms: float, sample_ms: float,
+    qdisc: str, duration_s: float, step_ms: float, sample_ms: float | None,
 ) -> None:  # fmt: skip
     if not cca:
         raise UserError("cca: needs at least one flow")
@@ -254,7 +270,7 @@ def _check(
         raise UserError(f"access_delay_ms: must be one per flow ({len(cca)}), found {len(access_delay_ms)}")
     positive = {
         "rate_mbit": rate_mbit, "link_delay_ms": link_delay_ms, "buffer_packets": buffer_packets,
-        "duration_s": duration_s, "step_ms": step_ms, "sample_ms": sample_ms,
+        "duration_s": duration_s, "step_ms": step_ms, **({} if sample_ms is None else {"sample_ms": sample_ms}),
         **{f"access_delay_ms[{i}]": d for i, d in enumerate(access_delay_ms)},
     }  # fmt: skip
     for name, value in positive.items():
@@ -262,17 +278,15 @@ def _check(
             raise UserError(f"{name}: must be positive and finite, found {value:g}")
     if qdisc not in ("drop-tail", "red"):
         raise UserError(f"qdisc: must be drop-tail or red, found '{qdisc}'")
-    limit = min(STEP_LIMIT_MS, *access_delay_ms)
+    limit = step_limit_ms(access_delay_ms)
     if step_ms > limit:
         raise UserError(
             f"step_ms: must be at most {limit:g} (the smaller of {STEP_LIMIT_MS:g} ms and the smallest access delay), "
             f"found {step_ms:g}"
         )
-    if abs(sample_ms / step_ms - round(sample_ms / step_ms)) > 1e-6 or sample_ms < step_ms:
+    if sample_ms is not None and (abs(sample_ms / step_ms - round(sample_ms / step_ms)) > 1e-6 or sample_ms < step_ms):
         raise UserError(f"sample_ms: must be a multiple of step_ms ({step_ms:g}), found {sample_ms:g}")
-    flow_steps = duration_s * 1000 / step_ms * len(cca)
-    if flow_steps > FLOW_STEPS_LIMIT:
-        most = FLOW_STEPS_LIMIT * step_ms / 1000 / len(cca)
+    if duration_s > (most := duration_limit_s(len(cca), step_ms)):
         raise UserError(
             f"duration_s: {len(cca)} flows at a step of {step_ms:g} ms can be integrated for at most {most:.0f} s (about "
             f"two hours of computing), found {duration_s:g}; use a larger step_ms"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
+from bbrlab.base.errors import UserError
 from bbrlab.models import fluid
 from bbrlab.models.of_paper import models_of
 from bbrlab.models.world import World
@@ -26,7 +28,7 @@ class Prediction:
 
     run: fluid.Run
     shares: list[float]  # of each flow group, of the link, counted as the quirks say
-    step_difference: float  # largest change of a share when the step is doubled; NaN if that was not computed
+    step_difference: float  # largest change of a share with twice or half the step; NaN if that was not computed
 
     @property
     def step_matters(self) -> bool:
@@ -34,7 +36,7 @@ class Prediction:
         return self.step_difference > STEP_TOLERANCE
 
 
-def _arguments(scenario: Scenario, seed: int, quirks: fluid.Quirks) -> dict[str, object]:
+def _arguments(scenario: Scenario, seed: int, quirks: fluid.Quirks) -> dict[str, Any]:
     """simulate()'s arguments for a scenario. UserError, naming the field, if the model does not speak of such a one."""
     network = scenario.network
     WORLD.check(scenario)
@@ -64,14 +66,25 @@ def fluid_share(
     Args:
         duration_s: default: the scenario's own, with its window; else the means are over the last 5/9, as published.
         seed: which RTTs are drawn, where the scenario gives a range.
-        check_step: integrate again with twice the step.
+        check_step: integrate again with twice the step, or with half of it where twice is more than the model takes.
     """
     arguments = _arguments(scenario, seed, quirks)
     window = (scenario.window_s[0], scenario.window_s[1]) if duration_s is None else None
-    arguments |= {"duration_s": scenario.duration_s if duration_s is None else duration_s, "window_s": window}
+    seconds = scenario.duration_s if duration_s is None else duration_s
+    arguments |= {"duration_s": seconds, "window_s": window}
+    limit = fluid.step_limit_ms(arguments["access_delay_ms"])
+    # Of twice the step, too, one must lie in the window.
+    doubles = 2 * step_ms <= limit and (window[1] if window else seconds) * 1000 > step_ms
+    other = 2 * step_ms if doubles else step_ms / 2
+    most, longest = (fluid.duration_limit_s(len(arguments["cca"]), step) for step in (other, step_ms))
+    if check_step and other < step_ms <= limit and most < seconds <= longest:
+        raise UserError(
+            f"check_step: takes half of step_ms {step_ms:g} here, at which at most {most:.0f} s can be integrated, found "
+            f"{seconds:g}; leave it out"
+        )
 
     def go(step: float) -> tuple[fluid.Run, list[float]]:
-        run = fluid.simulate(step_ms=step, **{**arguments, "sample_ms": 10 * step})  # type: ignore[arg-type]
+        run = fluid.simulate(step_ms=step, sample_ms=None, **arguments)
         shares, first = [], 0
         for flow in scenario.flows:
             chosen = [first <= i < first + flow.count for i in range(len(run.sent))]
@@ -82,9 +95,7 @@ def fluid_share(
     run, shares = go(step_ms)
     difference = float("nan")
     if check_step:
-        coarser = min(2 * step_ms, fluid.STEP_LIMIT_MS)
-        if coarser > step_ms:
-            difference = max(abs(a - b) for a, b in zip(shares, go(coarser)[1], strict=True))
+        difference = max(abs(a - b) for a, b in zip(shares, go(other)[1], strict=True))
     return Prediction(run, shares, difference)
 
 
@@ -92,13 +103,19 @@ def predictions_of(
     points: Sequence[Point], duration_s: float | None, step_ms: float, quirks: fluid.Quirks
 ) -> pd.DataFrame:
     """Predictions of several points: their swept values, share_of_capacity (group 0), jain_index, loss, occupancy,
-    utilisation, duration_s, step_ms, step_difference."""
+    utilisation, duration_s, step_ms, step_difference.
+
+    Args:
+        step_ms: the longest; a path of short delays takes a shorter one.
+    """
     rows = []
     for point in points:
-        p = fluid_share(point.scenario, duration_s, step_ms, quirks, check_step=True)
+        access_ms = _arguments(point.scenario, 1, quirks)["access_delay_ms"]
+        step = min(step_ms, fluid.step_limit_ms(access_ms))
+        p = fluid_share(point.scenario, duration_s, step, quirks, check_step=True)
         rows.append({
             **point.values, "share_of_capacity": p.shares[0], "jain_index": p.run.jain_index, "loss": p.run.loss,
             "occupancy": p.run.occupancy, "utilisation": p.run.utilisation,
-            "duration_s": duration_s or point.scenario.duration_s, "step_ms": step_ms, "step_difference": p.step_difference,
+            "duration_s": duration_s or point.scenario.duration_s, "step_ms": step, "step_difference": p.step_difference,
         })  # fmt: skip
     return pd.DataFrame(rows)

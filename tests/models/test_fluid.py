@@ -18,7 +18,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.models import model_app
 from bbrlab.measure.numbers import jain_index
-from bbrlab.models import _fluid_kernel, fluid, predict
+from bbrlab.models import _fluid_kernel, fluid, predict, predictions
 from bbrlab.models.fluid import ALIGNED, REFERENCE, Quirks, simulate
 from bbrlab.models.predict import STEP_TOLERANCE, fluid_share
 from bbrlab.scenario.load import base_point
@@ -256,6 +256,50 @@ def test_a_step_that_matters_is_told():
     assert coarse.step_matters
 
 
+def of_rtt(rtt_ms):
+    """A point of a path whose shortest delay, of the access links, is a quarter of its RTT."""
+    flows = [{"cca": "bbr1"}, {"cca": "cubic"}]
+    changes = {"network__rtt_ms": rtt_ms, "network__buffer__bdp": 100, "duration_s": 1, "window_s": [0.5, 1]}
+    return base_point(validate(scenario_dict(flows=flows, **changes), "t"))
+
+
+@pytest.mark.parametrize(
+    ("rtt_ms", "duration_s", "step_ms", "other_ms"),
+    [
+        (0.05, 1, 0.01, 0.005),
+        (40, 1, 0.1, 0.05),
+        (40, 1, 0.06, 0.03),
+        (40, 1, 0.05, 0.1),
+        (40, 1e-5, 0.01, 0.005),  # no step of 0.02 ms lies in it
+    ],
+)
+def test_a_step_whose_double_is_not_possible_is_compared_with_its_half(
+    rtt_ms, duration_s, step_ms, other_ms, monkeypatch
+):
+    scenario, simulated, steps = of_rtt(rtt_ms).scenario, fluid.simulate, []
+    monkeypatch.setattr(fluid, "simulate", lambda **given: (steps.append(given["step_ms"]), simulated(**given))[1])
+    found = fluid_share(scenario, duration_s, step_ms, check_step=True)
+    assert steps == [step_ms, other_ms]
+    other = fluid_share(scenario, duration_s, other_ms)
+    assert found.step_difference == max(abs(a - b) for a, b in zip(found.shares, other.shares, strict=True))
+
+
+def test_a_check_of_the_step_that_takes_too_long_is_refused_at_once():
+    most_s = 750_000 * 0.0125 / 0.01
+    with pytest.raises(UserError, match="check_step: takes half of step_ms 0.0125 here, at which at most 468750 s can"):
+        fluid_share(of_rtt(0.05).scenario, most_s, 0.0125, check_step=True)
+
+
+def test_predictions_of_a_short_path_take_the_step_that_is_possible_there():
+    found = predictions.KINDS[predictions.FLUID_OWN].of_points([of_rtt(0.05), of_rtt(40)])
+    assert list(found["step_ms"]) == [0.0125, predictions.OWN_STEP_MS]
+    assert found["step_difference"].notna().all()
+
+
+def test_predictions_keep_no_trace():
+    assert len(fluid_share(of_rtt(40).scenario, 1).run.trace) == 1
+
+
 def test_the_command_marks_a_step_that_matters(monkeypatch):
     monkeypatch.setattr(predict, "STEP_TOLERANCE", 0)
     figure = str(paths.SCENARIOS / "sarpkaya2025/fig2a.yaml")
@@ -317,6 +361,8 @@ GOOD = {
         ({"sample_ms": 0.015}, "sample_ms: must be a multiple of step_ms"),
         ({"duration_s": 1e7}, "duration_s: 2 flows at a step of 0.01 ms can be integrated for at most"),
         ({"window_s": (5, 20)}, "window_s: must lie within the duration"),
+        ({"window_s": (0, 5e-6)}, "window_s: no step of 0.01 ms lies in the window of 0 to 5e-06 s"),
+        ({"duration_s": 1e-6}, "duration_s: no step of 0.01 ms lies in the window of 4.44444e-07 to 1e-06 s"),
         ({"cycle_start_ms": [0]}, "cycle_start_ms: must be 2 numbers"),
         ({"mode": "exact"}, "mode: must be one of reference, aligned"),
         ({"rate_mbit": 1e304}, r"left the finite numbers at 0\.01 ms in flow \d \(\w+\)"),
