@@ -36,7 +36,6 @@ def workers(
             for worker in multiprocessing.active_children():
                 worker.terminate()
             if isinstance(error, BrokenProcessPool):
-                raise UserError(
-                    f"{killed} (was there too little memory? fewer --cores take less); {kept}, start again"
-                ) from None
+                less = " fewer --cores take less" if count > 1 else ""
+                raise UserError(f"{killed} (was there too little memory?{less}); {kept}, start again") from None
             raise

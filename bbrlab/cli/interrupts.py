@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
     from typing import Any
 
@@ -16,6 +17,7 @@ _IS_HUNG_UP = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
 NUMBERS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if _IS_HUNG_UP else []))
 AGAIN_S = 0.02
 EXIT_INTERRUPTED = 130
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 
 class Interrupted(BaseException):
@@ -70,6 +72,26 @@ def ignore_interrupts() -> None:
     # Blocked before they are ignored: of a signal that is on its way Python would say that it ignored it.
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     _handle(signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """A signal that comes in the block comes at its end: for the start of processes that call die_of_sigterm() first."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def die_of_sigterm() -> None:
+    """In a process that has nothing to clean up: end at SIGTERM at once, and with its parent, which handles the other signals."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    for number in NUMBERS:
+        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:

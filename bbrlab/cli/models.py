@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.outputs import check_file
 from bbrlab.cli.app import AsJson, Overrides, ScenarioFile, model_app, print_json, settings_of
+from bbrlab.cli.interrupts import die_of_sigterm, held_back
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from bbrlab.scenario.point import Point
+    from bbrlab.scenario.schema import Scenario
 
+T = TypeVar("T")
 UNLIMITED = 10_000  # columns
 SEED = 1  # by default
 
@@ -88,7 +92,9 @@ def model_fluid(
         list[str] | None, typer.Option(metavar="NAME", help="Switch one quirk of the mode to its other position.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Which RTTs, where the scenario gives a range.")] = SEED,
-    check_step: Annotated[bool, typer.Option(help="Integrate again with twice the step and compare.")] = True,
+    check_step: Annotated[
+        bool, typer.Option(help="Integrate again with twice the step and compare (with half where twice is too long).")
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Integrate the Scherrer fluid model for every point of a scenario: shares of the link, loss, queue."""
@@ -107,8 +113,11 @@ def model_fluid(
     _check_red(points)
     if seed != SEED and not any(draws_flows(p.scenario) for p in points):
         raise UserError(f"--seed {seed}: would have no effect: no RTT of the scenario is a range; leave it out")
-    for p in _progress(points, "integrating"):
-        prediction = fluid_share(p.scenario, duration_s, step_ms, quirks, seed, check_step)
+    scenarios = [p.scenario for p in points]
+    integrate = partial(
+        fluid_share, duration_s=duration_s, step_ms=step_ms, quirks=quirks, seed=seed, check_step=check_step
+    )
+    for p, prediction in zip(points, _computed(integrate, scenarios, "integrating"), strict=True):
         run = prediction.run
         doubtful += prediction.step_matters
         rows.append({"point": p.values, "shares": prediction.shares, "jain_index": run.jain_index, "loss": run.loss,
@@ -174,8 +183,9 @@ def model_burst(
         raise UserError(
             f"--reading {reading}: would have no effect: no flow is bbr2 or bbr3, whose drafts it is of; leave it out"
         )
-    for p in _progress(points, "simulating"):
-        prediction = predict(p.scenario, seeds, reading or LETTER, duration_s)
+    scenarios = [p.scenario for p in points]
+    simulate = partial(predict, seeds=seeds, reading=reading or LETTER, duration_s=duration_s)
+    for p, prediction in zip(points, _computed(simulate, scenarios, "simulating"), strict=True):
         runs = prediction.runs
         rows.append({"point": p.values, "shares": prediction.means, "share_deviations": prediction.spreads,
                      "jain_index": fmean(r.jain_index for r in runs), "loss": fmean(r.loss for r in runs),
@@ -207,6 +217,23 @@ def model_table(
 
 def _mean(values: Iterable[float], digits: int = 3) -> str:
     return f"{fmean(values):.{digits}f}"
+
+
+def _computed(compute: Callable[[Scenario], T], scenarios: Sequence[Scenario], doing: str) -> Iterator[T]:
+    """What is computed of each scenario, with progress.
+
+    In a process of its own, which can be ended: a compiled loop takes up to hours, in which no handler of Python's runs.
+    """
+    import multiprocessing
+
+    from bbrlab.base.workers import workers
+
+    context = multiprocessing.get_context("fork")  # it has all libraries already
+    with workers(1, die_of_sigterm, "the process that computed was killed", "nothing was printed", context) as pool:
+        with held_back():
+            jobs = [pool.submit(compute, scenario) for scenario in scenarios]
+        for job in _progress(jobs, doing):
+            yield job.result()
 
 
 def _progress(points: list[Any], doing: str) -> Iterable[Any]:

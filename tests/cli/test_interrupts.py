@@ -245,6 +245,53 @@ def killed(*given: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+COMPUTES_S = 1.5  # of CPU, after which it is in the compiled loop
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize(
+    ("model", "number"), [("fluid", signal.SIGINT), ("burst", signal.SIGTERM), ("fluid", signal.SIGKILL)]
+)
+def test_a_model_that_computes_for_long(tmp_path, model, number):
+    """Its compiled loop lets no handler of Python's run. What computes ends with the command, however that one ends."""
+    file = tmp_path / "long.yaml"
+    file.write_text(
+        "name: long\nnetwork: {rate_mbit: 10, rtt_ms: 40, buffer: {bdp: 1}}\nflows: [{cca: bbr1}, {cca: cubic}]\n"
+        "duration_s: 10\nwindow_s: [5, 10]\n"
+    )
+    argv = [sys.executable, "-m", "bbrlab.cli.main", "model", model, str(file), "--duration-s", "700000"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=paths.ROOT)
+    try:
+        wait_for(lambda: len(processes_of(str(file))) > 1)
+        (child,) = {*processes_of(str(file))} - {process.pid}
+        assert wait_for(lambda: cpu_s(child) > COMPUTES_S)
+        process.send_signal(number)
+        if number == signal.SIGKILL:
+            process.communicate(timeout=30)
+        else:
+            assert ended(process) == ""
+        assert wait_for(lambda: not processes_of(str(file)))
+    finally:
+        process.kill()
+
+
+def test_a_model_whose_process_is_killed_says_so():
+    """There is one such process, of which no smaller number could help."""
+    process = started("""
+import bbrlab.cli.models as models, tests.cli.test_interrupts as t
+list(models._computed(t.killed, [None], "computing"))
+""")
+    _, errors = process.communicate(timeout=60)
+    killed_so = "the process that computed was killed (was there too little memory?); nothing was printed, start again"
+    assert (errors, process.returncode) == (f"bbrlab: {killed_so}\n", 2)
+
+
 # What is left of a run is in a session of its own, as the processes of a guest are.
 RUN = """#!/bin/sh
 cd {folder}
