@@ -116,7 +116,8 @@ def checked_entry(name: str, **fields: object) -> UsersKernel:
         )
         if first["loc"][-1] == "[key]" and len(first["loc"]) == 3:
             option = "--name"
-        raise UserError(f"{option} {first['input']}: {problem_of(first)}") from None
+        of_key = f"{first['loc'][3]}=" if option in ("--option", "--names") and len(first["loc"]) == 4 else ""
+        raise UserError(f"{option} {of_key}{first['input']}: {problem_of(first)}") from None
     own = own_sources()
     for field, kernel_name in entry.names.items():
         if field not in KNOWN and field not in own:  # no flow could have it
