@@ -45,7 +45,9 @@ CLAIMS_FILE = "claims.yaml"  # bbrlab.claims.load.FILE_NAME, without what that i
 
 @app.command()
 def schema(
-    kind: Annotated[str, typer.Argument(help="scenario, claims, rubric, kernels, config or container.")] = "scenario",
+    kind: Annotated[
+        str, typer.Argument(help="scenario, claims, rubric, kernels, own-kernels, config or container.")
+    ] = "scenario",
 ) -> None:
     """Print the JSON Schema of a kind of file: what config/schemas/ has for editors."""
     from bbrlab.cli.schemas import schema_of
@@ -58,7 +60,8 @@ def check(
     scenarios: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE.yaml...", help="Scenarios, rubrics, files of config/; those called claims.yaml are of claims."
+            metavar="FILE.yaml...",
+            help="Scenarios, rubrics, kernels, files of config/; those called claims.yaml are of claims.",
         ),
     ],
     as_json: AsJson = False,
@@ -109,6 +112,7 @@ SENTENCES = {
     "scenario": "{id}, {points} x {trials}, {duration_s:g} s each; about {core_s} on one core",
     "rubric": "rubric {name}, {claims}, {questions}",
     "kernels": "{kernels}, {default} by default",
+    "own-kernels": "{kernels} of your own",
     "config": "configuration of the workflow, scales {scales}",
     "container": "the container's image, on {base_image}",
 }
@@ -167,10 +171,18 @@ def _checked(path: Path) -> dict[str, Any]:
             "notes": notes_on(rubric),
         }
     if kind == "kernels":
-        from bbrlab.kernel.specs import load_specs
+        from bbrlab.kernel.specs import check_recipes, load_specs
 
         specs = load_specs(path)
+        check_recipes(specs.kernels, path)
         return result | {"kernels": len(specs.kernels), "default": specs.default}
+    if kind == "own-kernels":
+        from bbrlab.base import paths
+        from bbrlab.kernel.specs import check_recipes, load_own, load_specs
+
+        own = load_own(path, load_specs(paths.CONFIG / "kernels.yaml"))
+        check_recipes(own, path)
+        return result | {"kernels": len(own)}
     if kind == "config":
         from bbrlab.results.config import load_config
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from bbrlab.base.errors import UserError
 from bbrlab.claims.schema import INHERITED, Claim, Wording
 from bbrlab.kernel.specs import KernelsFile
+from bbrlab.kernel.users import UsersFile
 from bbrlab.results.config import Config
 from bbrlab.scenario.schema import Scenario
 from bbrlab_apps.container.settings import Settings
@@ -67,6 +68,7 @@ def _with_cells(schema: Any) -> Any:
 MODELS: dict[str, type[BaseModel]] = {
     "scenario": Scenario,
     "rubric": Rubric,
+    "own-kernels": UsersFile,  # before those of the checkout: it is what a file of kernels alone is
     "kernels": KernelsFile,
     "config": Config,
     "container": Settings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,12 +12,15 @@ from pydantic import Field
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict, read_model
+from bbrlab.kernel.patch_files import parts_of
 from bbrlab.kernel.sources import Source
 from bbrlab.kernel.users import UsersKernel, read_users, users_file
 
 # Of files and folders of this project, of a folder of the source tree, and of a kernel, which its log is called by.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$", max_length=100)]
 Folder = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*(/[A-Za-z0-9][A-Za-z0-9_-]*)*$", max_length=200)]
+
+SHIPPED_FILE = "config/kernels.yaml"  # in messages
 
 
 class KernelSpec(Strict):
@@ -77,7 +81,7 @@ def load_specs(path: Path | None = None) -> KernelsFile:
     """
     if path is None:
         specs = load_specs(paths.CONFIG / "kernels.yaml")
-        own = {name: own_spec(name, entry, specs) for name, entry in read_users().items()}
+        own = load_own(users_file(), specs)
         return specs.model_copy(update={"kernels": {**specs.kernels, **own}}) if own else specs
     content = read_model(path, KernelsFile)
     if content.default not in content.kernels:
@@ -85,13 +89,19 @@ def load_specs(path: Path | None = None) -> KernelsFile:
     return content
 
 
-def own_spec(name: str, entry: UsersKernel, specs: KernelsFile) -> OwnSpec:
+def load_own(path: Path, specs: KernelsFile) -> dict[str, OwnSpec]:
+    """The kernels of a user's file, {} if it does not exist. UserError naming file, field and value; ``specs`` as of own_spec()."""
+    return {name: own_spec(name, entry, specs, path) for name, entry in read_users(path).items()}
+
+
+def own_spec(name: str, entry: UsersKernel, specs: KernelsFile, path: Path | None = None) -> OwnSpec:
     """A kernel of the user's file. UserError if its name is taken, or its base entry does not exist.
 
     Args:
         specs: config/kernels.yaml.
+        path: another file in place of users_file().
     """
-    path = users_file()
+    path = (path or users_file()).absolute()
     if name in specs.kernels:
         raise UserError(f"{path}: kernels.{name}: the name is taken: config/kernels.yaml has it; give yours another")
     if entry.base not in specs.kernels:
@@ -169,14 +179,14 @@ def recipe(spec: KernelSpec) -> Recipe:
     options = [paths.KERNELS / "options" / o for o in spec.options]
     for path in options:
         if not path.is_file():
-            raise UserError(f"config/kernels.yaml: options: {path} does not exist")
+            raise UserError(f"{SHIPPED_FILE}: options: {path} does not exist")
     patches = _patches("patches", spec.patches)
     host_patches = _patches("host_patches", spec.host_patches)
     added: list[tuple[Path, str]] = []
     for target, folder in spec.add.items():
         sources = sorted((paths.KERNELS / folder).glob("*.[ch]"))
         if not sources:
-            raise UserError(f"config/kernels.yaml: add: kernels/{folder} holds no source file")
+            raise UserError(f"{SHIPPED_FILE}: add: kernels/{folder} holds no source file")
         added += [(path, target) for path in sources]
     if not isinstance(spec, OwnSpec):
         return Recipe(options, patches, host_patches, added, [], {})
@@ -187,11 +197,25 @@ def recipe(spec: KernelSpec) -> Recipe:
     return Recipe(options, patches, host_patches, added, series, spec.settings)
 
 
+def check_recipes(kernels: Mapping[str, KernelSpec], path: Path) -> None:
+    """UserError, as a build would say before it fetches a source, if files of a kernel do not exist, or a user's patch is none.
+
+    Args:
+        path: the file that has the kernels, for messages.
+    """
+    for name, spec in kernels.items():
+        try:
+            for patch in recipe(spec).series:
+                parts_of(patch)
+        except UserError as error:
+            raise UserError(f"{path}: kernels.{name}: {str(error).removeprefix(f'{SHIPPED_FILE}: ')}") from None
+
+
 def _patches(field: str, folders: list[Name]) -> list[Path]:
     patches: list[Path] = []
     for folder in folders:
         paths_found = sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))
         if not paths_found:
-            raise UserError(f"config/kernels.yaml: {field}: kernels/patches/{folder} holds no .patch file")
+            raise UserError(f"{SHIPPED_FILE}: {field}: kernels/patches/{folder} holds no .patch file")
         patches += paths_found
     return patches

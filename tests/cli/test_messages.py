@@ -240,6 +240,32 @@ def test_a_fault_of_another_kind_of_file(tmp_path):
     assert bbrlab("check", str(rubric)).endswith("rerunn: unknown key; did you mean 'rerun'?")
 
 
+def test_a_file_of_kernels_of_ones_own_is_checked_as_that(tmp_path):
+    mine = tmp_path / "mykernels.yaml"
+    mine.write_text("kernels: {mine: {base: lab-6.12, options: {CONFIG_IPV6: y}}}\n")
+    assert bbrlab("check", str(mine)) == f"{mine}: 1 kernel of your own\n"
+    mine.write_text("kernels: {mine: {base: lab-6.12, patches: [my.patch]}}\n")
+    assert bbrlab("check", str(mine)).startswith(f"{mine}: kernels.mine: {tmp_path / 'my.patch'}: does not exist")
+    (tmp_path / "my.patch").write_text("no patch\n")
+    assert bbrlab("check", str(mine)).startswith(f"{mine}: kernels.mine: {tmp_path / 'my.patch'}")
+    mine.write_text("kernels: {mine: {base: lab-6}}\n")
+    assert bbrlab("check", str(mine)).startswith(f"{mine}: kernels.mine.base: 'lab-6' is not in config/kernels.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("guest.config", "gest.config", f"options: {paths.KERNELS / 'options' / 'gest.config'} does not exist"),
+        ("[um, veth", "[umm, veth", "patches: kernels/patches/umm holds no .patch file"),
+        ("net/ipv4: bbr", "net/ipv4: nope", "add: kernels/nope holds no source file"),
+    ],
+)
+def test_kernels_that_cannot_be_built_are_refused(tmp_path, old, new, said):
+    path = tmp_path / "kernels.yaml"
+    path.write_text((paths.CONFIG / "kernels.yaml").read_text(encoding="utf-8").replace(old, new))
+    assert bbrlab("check", str(path)) == f"{path}: kernels.lab-6.12: {said}"
+
+
 def test_the_help_of_schema_names_every_kind():
     from bbrlab.cli.schemas import KINDS
 
