@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 
@@ -26,6 +27,11 @@ def limits_in_words() -> str:
     if not low:
         return ""
     return f"\nthis shell has limits that may be the reason: {', '.join(low)}; start again from one without them"
+
+
+def all_cores() -> int:
+    """How many cores this process may use: taskset and batch systems give it fewer than the machine has."""
+    return len(os.sched_getaffinity(0))
 
 
 def available_bytes() -> float:

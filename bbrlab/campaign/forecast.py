@@ -15,7 +15,7 @@ from rich.table import Table
 from bbrlab.base import files, paths
 from bbrlab.base.console import Console
 from bbrlab.base.errors import UserError
-from bbrlab.base.limits import available_bytes
+from bbrlab.base.limits import all_cores, available_bytes
 from bbrlab.base.scratch import scratch_parent
 from bbrlab.base.words import number_of
 from bbrlab.campaign import cache
@@ -104,7 +104,7 @@ def show_forecast(
         sum(row.done for row in rows),
         sum(row.more_runs for row in rows),
     )
-    here = len(os.sched_getaffinity(0))
+    here = all_cores()
     cores = min(cores or here, here)
     words = (
         f"* of what is left: {runs - done} of {runs} runs ({span(sum(row.virtual_s for row in rows))} of testbed "

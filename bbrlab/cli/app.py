@@ -176,11 +176,6 @@ def at_once(what: str) -> Any:
     return typer.Option("--cores", min=1, help=f"{what}; default: all cores.")
 
 
-def all_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"bbrlab {importlib.metadata.version('bbrlab')}")

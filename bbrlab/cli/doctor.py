@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bbrlab.base import paths, scratch
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import all_cores
 from bbrlab.experiment.machine import cores, uml
 from bbrlab.kernel.built import get_kernel
 from bbrlab.kernel.confine import confined, landlock
@@ -118,7 +119,7 @@ def _cores() -> Finding:
         folder = cores.lock_folder()
     except UserError as error:
         return Finding("cores", str(error), "remove that folder")
-    return Finding("cores", f"{len(os.sched_getaffinity(0))} usable, one guest each (locks in {folder})")
+    return Finding("cores", f"{all_cores()} usable, one guest each (locks in {folder})")
 
 
 def _kernel() -> Finding:

@@ -10,8 +10,9 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import all_cores
 from bbrlab.base.words import number_of
-from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, app, at_once, print_json
 from bbrlab.cli.status_line import status_line
 
 Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]...", help="Default: all.", show_default=False)]  # fmt: skip

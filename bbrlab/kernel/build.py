@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import tempfile
@@ -13,6 +12,7 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import all_cores
 from bbrlab.base.locks import lock, owned_folder, remove_abandoned, remove_tree
 from bbrlab.kernel import beneath
 from bbrlab.kernel.built import Kernel, is_outdated, kernel_folder, read_kernel
@@ -75,7 +75,7 @@ def build_kernel(
                 return kernel
             remove_abandoned(folder.parent, PREFIX)
             with owned_folder(folder.parent, PREFIX) as scratch:
-                cores = jobs or os.cpu_count() or 1
+                cores = jobs or all_cores()
                 if own:
                     _build_with(own, name, spec, source, key, host, scratch, cores, say)
                 else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import all_cores
 from bbrlab.experiment.machine import process, qemu
 from bbrlab.experiment.machine.strain import Gauge, Strain
 from bbrlab.experiment.plan import Plan, make_plan
@@ -138,7 +138,7 @@ def run_several(
         scratch: has ``out`` with its plan.
         log: of the machine of the bottleneck; the others' are appended.
     """
-    cores, needed = len(os.sched_getaffinity(0)), len(senders) + 1
+    cores, needed = all_cores(), len(senders) + 1
     if cores < needed:
         raise UserError(f"--sender-kernel: {needed} machines need a core each, but this process may use {cores}")
     needed_bytes = guest_bytes(point, virtual=False)

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import all_cores
 from bbrlab.base.outputs import PAGE as PAGE_MARK
 from bbrlab.base.outputs import check_file
 from bbrlab.base.words import in_short, number_of
 from bbrlab.base.workers import workers
-from bbrlab.cli.app import EXIT_MOVED, AsJson, Commands, all_cores, app, at_once, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, Commands, app, at_once, print_json
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import typer
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.git import git
+from bbrlab.base.limits import all_cores
 from bbrlab.base.words import in_short, number_of
-from bbrlab.cli.app import ScaleName, all_cores, app, at_once
+from bbrlab.cli.app import ScaleName, app, at_once
 from bbrlab.cli.status_line import StatusLine, status_line
 from bbrlab.cli.verify import Figures, chosen_figures
 

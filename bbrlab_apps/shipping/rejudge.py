@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import tempfile
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import all_cores
 from bbrlab.base.workers import workers
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
@@ -90,7 +90,7 @@ def _predictions(
             todo[place] = points[place[:2]]
         else:
             parts[place] = kept[place]
-    count = min(jobs, len(todo) or 1, os.cpu_count() or 1)
+    count = min(jobs, len(todo) or 1, all_cores())
     killed = "a process that computed predictions was killed"
     with workers(count, _begin_worker, killed, "what ships is as it was") as pool:
         # Not with the pool's map, which cancels waiting jobs when a process is killed, at which Python 3.11 prints a traceback.

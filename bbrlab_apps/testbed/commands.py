@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import all_cores
 from bbrlab.base.outputs import check_file
 from bbrlab.base.words import number_of, shown
-from bbrlab.cli.app import KernelName, Overrides, all_cores, app, at_once, settings_of
+from bbrlab.cli.app import KernelName, Overrides, app, at_once, settings_of
 
 if TYPE_CHECKING:
     from bbrlab_apps.study.plan import Study

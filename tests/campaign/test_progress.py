@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -227,7 +228,7 @@ def test_the_disk_and_the_cache_are_held_against_what_there_is(tmp_path, monkeyp
 
 
 def test_a_forecast_is_of_the_cores_that_were_given_and_has_the_seeds_that_may_follow(capsys, monkeypatch):
-    monkeypatch.setattr(forecast.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
     monkeypatch.setattr(forecast, "available_bytes", lambda: 4e9)
     (figure,) = planned_figures(figures_at("full", ["bless2025/fig8"]))
     row = forecast_of(figure)

@@ -74,6 +74,21 @@ def kernels(tmp_path, monkeypatch):
 # Names and files: nothing is built for these.
 
 
+def test_a_build_takes_the_cores_that_this_process_may_use(kernels, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
+    monkeypatch.setattr(build, "locate", lambda source, **_: Located("a source", lambda folder, run: None))
+    jobs: list[int] = []
+
+    def compiled(name, spec, source, log, at_once, say):
+        jobs.append(at_once)
+        raise UserError("enough")
+
+    monkeypatch.setattr(build, "compiled", compiled)
+    with pytest.raises(UserError, match="^enough$"):
+        build.build_kernel("mainline-6.12", say=lambda text: None)
+    assert jobs == [1]
+
+
 def test_a_file_in_the_folder_is_an_algorithm_of_scenarios(kernels):
     assert "aimd" in own_sources()
     shutil.copy(AIMD, kernels / "cca" / "tcp_mine.c")

@@ -165,6 +165,20 @@ def first_is_quick(kind, point):
     return pd.DataFrame({"share_of_capacity": [0.5]})
 
 
+def test_predictions_are_computed_on_the_cores_that_this_process_may_use(monkeypatch):
+    counts: list[int] = []
+
+    def none(count, *_):
+        counts.append(count)
+        raise UserError("enough")
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
+    monkeypatch.setattr(rejudging, "workers", none)
+    with pytest.raises(UserError, match="^enough$"):
+        predictions()
+    assert counts == [1]
+
+
 def predictions(say=lambda text: None):
     table = read_table(REAL / PACKED)
     return rejudging._predictions(table.iloc[:0], figures_at("quick", [FIGURES[0]]), say, ["burst"], 2, True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from bbrlab.base.limits import all_cores
 from bbrlab.base.words import number_of
-from bbrlab.cli.app import AsJson, Figures, all_cores, app, print_json
+from bbrlab.cli.app import AsJson, Figures, app, print_json
 
 if TYPE_CHECKING:
     from bbrlab_apps.study.catalogue import Listed

@@ -9,8 +9,9 @@ import typer
 
 from bbrlab.base import outputs
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import all_cores
 from bbrlab.base.tables import csv_head, write_csv
-from bbrlab.cli.app import EXIT_MOVED, AsJson, ScaleName, all_cores, app, at_once, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, ScaleName, app, at_once, print_json
 from bbrlab_apps.study.commands.compare_runs import compare_runs
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bbrlab.base.limits import all_cores
 from bbrlab.base.words import in_short, number_of
-from bbrlab.cli.app import CcaSources, KernelName, Overrides, ScenarioFile, all_cores, app, at_once, settings_of
+from bbrlab.cli.app import CcaSources, KernelName, Overrides, ScenarioFile, app, at_once, settings_of
 from bbrlab.cli.interrupts import Interrupted
 from bbrlab.cli.status_line import status_line
 
