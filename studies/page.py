@@ -13,7 +13,7 @@ from IPython.display import HTML
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.results.best_scale import judged_among, results_shown
-from bbrlab.results.config import command_for
+from bbrlab.results.config import command_for, in_checkout
 from bbrlab.results.figures import Figure, Run, runs_of
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import RUN_AGAIN, read_with
@@ -122,7 +122,9 @@ class Page:
         """Columns of a run's samples.parquet (docs/reference/results.md). UserError for results that ship."""
         if self.shipped:
             id = f"{self.paper}/{figure}"
-            raise UserError(f"{id}: samples do not ship; run: {command_for(id, self.all.scales.get(id, self.scale))}")
+            raise UserError(
+                f"{id}: samples do not ship; run: {in_checkout(command_for(id, self.all.scales.get(id, self.scale)))}"
+            )
         path = self.run(figure, seed, **values).folder / SAMPLES
         return read_with(path, columns, columns, RUN_AGAIN)
 

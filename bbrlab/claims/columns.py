@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from bbrlab.base.tables import published_table
 from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import select
 from bbrlab.models import predictions, ware
+from bbrlab.results.config import CORES, in_checkout, name_in_checkout
 from bbrlab.results.figures import Figure
 from bbrlab.results.replacement import replacement
 from bbrlab.results.schema import check_columns
@@ -128,8 +130,9 @@ def published(term: Term, chosen: Sequence[Point]) -> Array:
 def _predicted_share(model: str, path: Path) -> float:
     table = predictions.read_prediction(path)
     if table is None:
+        command = f"snakemake --cores {CORES} -- {shlex.quote(name_in_checkout(path))}"
         raise UserError(
-            f"{path}: {predictions.KINDS[PREDICTION_OF[model]].world.model}'s prediction is missing; run: snakemake --cores 2 -- {path}"
+            f"{path}: {predictions.KINDS[PREDICTION_OF[model]].world.model}'s prediction is missing; run: {in_checkout(command)}"
         )
     check_columns(path, table, ["share_of_capacity"])
     return float(table["share_of_capacity"].iloc[0])

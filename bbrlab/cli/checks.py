@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -271,7 +272,7 @@ def forecast(figures: Figures = None, scale: ScaleName = None, as_json: AsJson =
         meant = (
             f"did you mean {figure_id}?"
             if figure_id
-            else f"bbrlab check {file} says how many points it has, and how long they take"
+            else f"bbrlab check {shlex.quote(str(file))} says how many points it has, and how long they take"
         )
         raise UserError(
             f"{file}: forecast takes PAPER/FIGURE, which is scenarios/PAPER/FIGURE.yaml, and no file; {meant}"

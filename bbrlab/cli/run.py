@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -135,7 +136,12 @@ def _by_group(items: list[str] | None) -> dict[int, str]:
 
 def all_points_with(scenario: Path) -> str:
     """What runs all points of a scenario's file: the workflow those of the papers, bbrlab sweep others."""
-    return "snakemake" if scenario.resolve().parent.parent == paths.SCENARIOS else f"bbrlab sweep {scenario}"
+    from bbrlab.results.config import command_for, in_checkout, load_config
+
+    path = scenario.resolve()
+    if path.parent.parent != paths.SCENARIOS:
+        return f"bbrlab sweep {shlex.quote(str(scenario))}"
+    return in_checkout(command_for(f"{path.parent.name}/{path.stem}", load_config().scale))
 
 
 @contextlib.contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -62,13 +64,24 @@ def load_config(path: Path | None = None) -> Config:
 
 
 def command_for(target: str, scale: str) -> str:
-    """The shortest command that runs a target of the workflow at a scale.
+    """The shortest command that runs a target of the workflow at a scale, in the checkout; in messages: in_checkout().
 
     Args:
         target: ``all``, a paper, or PAPER/FIGURE (a figure's name alone would run the figures of this name of all papers).
     """
     chosen = "" if scale == load_config().scale else f"--config scale={scale} -- "
     return f"snakemake --cores {CORES} {chosen}{target}"
+
+
+def in_checkout(command: str) -> str:
+    """A command of the workflow as it is typed in this working folder: snakemake finds its files in the checkout alone."""
+    here = os.path.samefile(os.curdir, paths.ROOT)
+    return command if here else f"cd {shlex.quote(str(paths.ROOT))} && {command}"
+
+
+def name_in_checkout(path: Path) -> str:
+    """A file of results as the workflow, which runs in the checkout, calls it."""
+    return str(path.relative_to(paths.ROOT) if path.is_relative_to(paths.ROOT) else path)
 
 
 def check_keys(keys: Iterable[str]) -> None:

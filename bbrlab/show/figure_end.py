@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pandas as pd
@@ -46,7 +47,7 @@ def show_figure_end(path: Path, claims: pd.DataFrame, statements: pd.DataFrame, 
         _show_statements(id, claims, statements, console)
     places = {
         "numbers": str(path.with_suffix(".csv")),
-        "all claims": f"bbrlab verdicts {path.with_suffix('.claims.parquet')}",
+        "all claims": f"bbrlab verdicts {shlex.quote(str(path.with_suffix('.claims.parquet')))}",
     }
     if replacement() is None:
         places["picture"] = f"bbrlab plot {id} --scale {scale}"

@@ -18,7 +18,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.sources import hashes_of, locate
 from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec
-from bbrlab.results.config import command_for
+from bbrlab.results.config import command_for, in_checkout
 from bbrlab.results.shipped import content_hash
 from bbrlab.run.output import MANIFEST as RUN_MANIFEST
 from bbrlab.run.output import SUMMARY, TABLES
@@ -110,7 +110,7 @@ def _check_whole(place: Path) -> None:
     for name in ("scorecard.json", "overview.ipynb"):
         if not (place / name).exists():
             raise UserError(
-                f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', place.name)}"
+                f"{place / name}: is missing: the campaign is not finished; run: {in_checkout(command_for('all', place.name))}"
             )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import unequal
 from bbrlab.claims.statement_verdict import verdict_tables_by_file
-from bbrlab.results.config import command_for
+from bbrlab.results.config import command_for, in_checkout
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import read_figure, read_points, tidy
 from bbrlab.results.verdicts import read_claims, read_statements
@@ -35,13 +35,13 @@ def check_judged(campaign: Finished, whole: bool = True) -> None:
     for name in names if whole else ():
         if not (place / name).exists():
             raise UserError(
-                f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', scale)}"
+                f"{place / name}: is missing: the campaign is not finished; run: {in_checkout(command_for('all', scale))}"
             )
     for path, there, now in _pairs(place, scale, campaign.results):
         if not _equal(there, now):
             raise UserError(
                 f"{path}: is not what the tables beside it and the claims that there are now give; start the campaign again, it "
-                f"makes it anew: {command_for('all', scale)}"
+                f"makes it anew: {in_checkout(command_for('all', scale))}"
             )
 
 

@@ -22,7 +22,7 @@ from bbrlab.kernel.built import without_build
 from bbrlab.measure import metrics
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
-from bbrlab.results.config import command_for
+from bbrlab.results.config import command_for, in_checkout
 from bbrlab.results.curves import choices, curves_of_figure, figure_of, file_of
 from bbrlab.results.figures import Figure, Run, figures_at, has_panel, runs_of, scenario_files
 from bbrlab.results.schema import read_with
@@ -205,7 +205,8 @@ def load_runs(campaign: Finished, say: Say = lambda text: None) -> Runs:
 
 def _command_for(campaign: Finished, figure: Figure) -> str:
     """The command that makes what a figure lacks, for a message."""
-    return f"run: BBRLAB_RESULTS={shlex.quote(str(campaign.results))} {command_for(figure.id, campaign.scale)}"
+    command = f"BBRLAB_RESULTS={shlex.quote(str(campaign.results.absolute()))} {command_for(figure.id, campaign.scale)}"
+    return f"run: {in_checkout(command)}"
 
 
 def _runs_of_table(campaign: Finished, figure: Figure, table: pd.DataFrame) -> list[Run]:

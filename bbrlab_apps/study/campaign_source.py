@@ -12,9 +12,8 @@ import pandas as pd
 
 from bbrlab.base import paths, python
 from bbrlab.base.errors import UserError
-from bbrlab.base.paths import name_of
 from bbrlab.kernel.specs import find_spec
-from bbrlab.results.config import check_keys, load_config
+from bbrlab.results.config import check_keys, in_checkout, load_config, name_in_checkout
 from bbrlab.results.figures import figures_at, lacking_ccas
 from bbrlab.results.replacement import Replacement, parse_replacement
 from bbrlab.results.schema import read_with
@@ -45,7 +44,7 @@ class CampaignSource:
     def command(self, scale: str, figures: Iterable[str], cores: int) -> list[str]:
         """The command that makes the tables of these figures, with BBRLAB_RESULTS set to ``home``."""
         settings = {**(self.settings or {}), "scale": scale}
-        targets = [name_of(self.table(scale, figure)) for figure in figures]
+        targets = [name_in_checkout(self.table(scale, figure)) for figure in figures]
         return [
             "snakemake",
             "--cores",
@@ -125,7 +124,8 @@ def tables_at(source: CampaignSource, scale: str, figures: list[str], cores: int
         if source.settings is None:
             raise UserError(problem)
         command = shlex.join(source.command(scale, missing, cores))
-        raise UserError(f"{problem}; add --run, or run: BBRLAB_RESULTS={shlex.quote(str(source.home))} {command}")
+        again = in_checkout(f"BBRLAB_RESULTS={shlex.quote(str(source.home))} {command}")
+        raise UserError(f"{problem}; add --run, or run: {again}")
     # Metrics that only one of the two has are left out: they may be of different versions.
     return {figure: read_with(source.table(scale, figure), IDENTITY) for figure in figures}
 

@@ -165,5 +165,7 @@ def folder_of(word: str) -> Path | None:
     if not is_study(folder):
         return None
     if not (folder / RUNS).is_dir():
-        raise UserError(f"{folder}: the study has no run yet; bbrlab sweep {folder / SCENARIO} --out {folder}")
+        raise UserError(
+            f"{folder}: the study has no run yet; bbrlab sweep {shlex.quote(str(folder / SCENARIO))} --out {shlex.quote(str(folder))}"
+        )
     return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ from bbrlab.claims.expected import WHOLE_RUN, Expected, expected_at
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.schema import Claim
 from bbrlab.measure.summary import Summary
-from bbrlab.results.config import command_for, load_config
+from bbrlab.results.config import command_for, in_checkout, load_config
 from bbrlab.results.figures import figures_at, scenario_files
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.run_manifest import RunManifest, RunScenario
@@ -198,7 +199,7 @@ def _points(word: str, scale: str | None) -> PointsSource:
     if folder.is_dir() and word not in scenario_files():
         below = sorted(path.parent for depth in range(1, DEPTH + 1) for path in folder.glob("*/" * depth + SUMMARY))
         if below:
-            few = " ".join(str(path) for path in below[:2])
+            few = shlex.join(str(path) for path in below[:2])
             raise UserError(
                 f"{folder}: is neither a run's folder nor a finished study's; it has {number_of(len(below), 'run')} below it: name some "
                 f"of them (bbrlab plot {few}), or let `bbrlab sweep` finish its study"
@@ -233,9 +234,11 @@ def _figure(word: str, scale: str | None) -> PointsSource:
                 lambda label, seed: own / RUNS / id / label / f"seed-{seed}",
                 next((file for file in claims_files() if file.parent.name == id.split("/")[0]), None),
                 at,
-                f"samples do not ship; run the figure: {command_for(id, at)}",
+                f"samples do not ship; run the figure: {in_checkout(command_for(id, at))}",
             )
-    raise UserError(f"{id}: there are no results of it; compute them: {command_for(id, scale or load_config().scale)}")
+    raise UserError(
+        f"{id}: there are no results of it; compute them: {in_checkout(command_for(id, scale or load_config().scale))}"
+    )
 
 
 def _no_such(word: str, wanted: list[str], ids: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,7 +66,7 @@ def beside(
         check_file("--out", scenario)
     elif scenario.read_bytes() != text.encode():
         raise UserError(
-            f"{scenario}: is there, and is another one; move it, choose another folder with --out, or run it as it is: bbrlab sweep {scenario}"
+            f"{scenario}: is there, and is another one; move it, choose another folder with --out, or run it as it is: bbrlab sweep {shlex.quote(str(scenario))}"
         )
     with _written(scenario, text):
         study = _study(estimate, scenario, folder, overrides, seeds or SEEDS, kernel) if run else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import all_cores
 from bbrlab.cli import main
 from bbrlab.cli.app import EXIT_FAILED, overrides_of, words_of
 from bbrlab.cli.commands import app
 from bbrlab.cli.run import _by_group, all_points_with
 from bbrlab.kernel.specs import load_specs
+from bbrlab.results.config import in_checkout, name_in_checkout
 from bbrlab.run.output import prepare_out
 from bbrlab.run.run import check_seed
 from bbrlab.scenario.load import load_scenario, points_of
@@ -226,10 +229,33 @@ def test_a_scenario_of_no_paper_has_its_name_alone(tmp_path):
     assert bbrlab("check", str(mine)).startswith(f"{mine}: fig2, 2 points")
 
 
-def test_how_to_run_all_points_is_a_command_that_takes_the_file(tmp_path):
+def test_how_to_run_all_points_is_a_command_that_takes_the_file(monkeypatch, tmp_path):
     assert all_points_with(tmp_path / "mine.yaml") == f"bbrlab sweep {tmp_path / 'mine.yaml'}"
-    assert all_points_with(paths.SCENARIOS / "tang" / "fig2.yaml") == "snakemake"
+    assert all_points_with(tmp_path / "sp ace.yaml") == f"bbrlab sweep '{tmp_path / 'sp ace.yaml'}'"
+    monkeypatch.chdir(paths.ROOT)
+    assert all_points_with(paths.SCENARIOS / "tang" / "fig2.yaml") == "snakemake --cores 2 tang/fig2"
     assert all_points_with(paths.SCENARIOS / "l4s.yaml").startswith("bbrlab sweep"), "a study, which no campaign has"
+
+
+def test_commands_of_the_workflow_begin_in_the_checkout(monkeypatch, tmp_path):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(paths, "SHIPPED", tmp_path / "shipped")
+    there = f"cd {paths.ROOT} && snakemake --cores "
+    commands = {
+        ("plot", "tang/fig2", "--scale", "smoke"): "2 --config scale=smoke -- tang/fig2",
+        ("list", "tang"): f"{all_cores()} PAPER/FIGURE",
+    }
+    for argv, command in commands.items():
+        monkeypatch.chdir(tmp_path)
+        assert there + command in bbrlab(*argv)
+        monkeypatch.chdir(paths.ROOT)
+        assert there not in (said := bbrlab(*argv)) and f"snakemake --cores {command}" in said
+    monkeypatch.chdir(tmp_path)
+    assert all_points_with(paths.SCENARIOS / "tang" / "fig2.yaml") == f"{there}2 tang/fig2"
+    monkeypatch.setattr(paths, "ROOT", Path("/a b"))
+    monkeypatch.setattr(os.path, "samefile", lambda *_: False)
+    assert in_checkout("snakemake") == "cd '/a b' && snakemake"
+    assert name_in_checkout(Path("/a b/results/x.csv")) == "results/x.csv"
 
 
 def test_a_fault_of_another_kind_of_file(tmp_path):

@@ -36,7 +36,7 @@ def _show_figures(figures: list[Listed]) -> None:
     from rich.table import Table
 
     from bbrlab.base.console import wide_console
-    from bbrlab.results.config import load_config
+    from bbrlab.results.config import in_checkout, load_config
 
     console, cores, scales = wide_console(), all_cores(), list(load_config().scales)
     narrow = console.width < NARROW
@@ -65,7 +65,7 @@ def _show_figures(figures: list[Listed]) -> None:
     )
     console.print(
         f"points and runs: of the largest scale, of the seeds to begin with; {', '.join(scales)}: minutes on {number_of(cores, 'core')}, in all: {sums}\n"
-        f"run one: snakemake --cores {cores} PAPER/FIGURE; its points: bbrlab list PAPER/FIGURE; a picture: bbrlab plot PAPER/FIGURE",
+        f"run one: {in_checkout(f'snakemake --cores {cores} PAPER/FIGURE')}; its points: bbrlab list PAPER/FIGURE; a picture: bbrlab plot PAPER/FIGURE",
         soft_wrap=True,
     )
 

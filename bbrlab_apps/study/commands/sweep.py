@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -135,5 +136,7 @@ def _show_results(study: Study) -> None:
         except NotOnePictureError as error:
             typer.echo(f"bbrlab: no picture was drawn: {error}", err=True)
     typer.echo(f"\nfiles: {'  '.join(str(path) for path in tables)}")
-    typer.echo(f"other pictures: bbrlab plot {study.folder} --y queue_ms_mean    (or --kind cdf, box, heat)")
-    typer.echo(f"as a page, with the runs: bbrlab show {study.folder}")
+    typer.echo(
+        f"other pictures: bbrlab plot {shlex.quote(str(study.folder))} --y queue_ms_mean    (or --kind cdf, box, heat)"
+    )
+    typer.echo(f"as a page, with the runs: bbrlab show {shlex.quote(str(study.folder))}")
