@@ -142,8 +142,25 @@ KernelName = Annotated[
 ScaleName = Annotated[
     str | None, typer.Option("--scale", help="smoke, quick or full; default: config.yaml's.", autocompletion=_scales)
 ]
+
+
+def _named(figures: list[str] | None) -> list[str]:
+    """Names for figures_at(), which has no word for all. UserError for all and others."""
+    if figures and "all" in figures and len(figures) > 1:
+        raise UserError(f"{' '.join(figures)}: all are all figures; give all alone, or leave it out")
+    return [] if figures in (None, ["all"]) else list(figures)
+
+
+# They come to a command as its names, and none for all.
 Figures = Annotated[
-    list[str] | None, typer.Argument(help="paper, paper/figure ...; default: all.", autocompletion=_figures)
+    list[str] | None,
+    typer.Argument(
+        metavar="[PAPER|FIGURE|all]...",
+        help="Default: all.",
+        show_default=False,
+        autocompletion=_figures,
+        callback=_named,
+    ),
 ]
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)]
 Overrides = Annotated[

@@ -12,18 +12,10 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.limits import all_cores
 from bbrlab.base.words import number_of
-from bbrlab.cli.app import EXIT_MOVED, AsJson, app, at_once, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, Figures, app, at_once, print_json
 from bbrlab.cli.status_line import status_line
 
-Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]...", help="Default: all.", show_default=False)]  # fmt: skip
 SAMPLE = 20
-
-
-def chosen_figures(figures: list[str] | None) -> list[str] | None:
-    """Names for figures_at(), which has no word for all. UserError for all and others."""
-    if figures and "all" in figures and len(figures) > 1:
-        raise UserError(f"{' '.join(figures)}: all are all figures; give all alone, or leave it out")
-    return [] if figures in (None, [], ["all"]) else figures
 
 
 @app.command()
@@ -53,11 +45,10 @@ def verify(
     if not folder.is_dir() and results:
         raise UserError(f"--results {results}: there is no such folder")
     scale = scale or (None if results else shipped_scale(load_config().scale)) or load_config().scale
-    names = chosen_figures(figures)
-    chosen = figures_at(scale, names)
+    chosen = figures_at(scale, figures)
     if not results and shipped_scale(scale) != scale:
         raise UserError(f"{folder}: nothing ships at scale {scale}; give --results FOLDER to verify other results")
-    reference = results_at(folder, scale, chosen, names or [])
+    reference = results_at(folder, scale, chosen, figures or [])
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     runs = [reference.expected(key) for key in choose(reference.keys, sample, seed)]
     jobs = min(cores or all_cores(), len(runs))

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from bbrlab.base import paths
-from bbrlab.cli.app import ScaleName, app
+from bbrlab.cli.app import Figures, ScaleName, app
 from bbrlab.cli.status_line import status_line
-from bbrlab.cli.verify import Figures, chosen_figures
 from bbrlab_apps.shipping.commands import finished, warn_of_changed_code
 
 
@@ -27,12 +26,11 @@ def artifact(
     from bbrlab_apps.archive.pack import pack
 
     scale = scale or load_config().scale
-    names = chosen_figures(figures)
     with status_line() as line:
         made = pack(
-            finished(scale, names, (results or paths.results_folder()).absolute(), explained),
+            finished(scale, figures, (results or paths.results_folder()).absolute(), explained),
             (out or paths.results_folder() / "artifact").absolute(),
-            not names,
+            not figures,
             line.show,
         )
     manifest = made.manifest

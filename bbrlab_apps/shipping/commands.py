@@ -13,9 +13,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.git import git
 from bbrlab.base.limits import all_cores
 from bbrlab.base.words import in_short, number_of
-from bbrlab.cli.app import ScaleName, app, at_once
+from bbrlab.cli.app import Figures, ScaleName, app, at_once
 from bbrlab.cli.status_line import StatusLine, status_line
-from bbrlab.cli.verify import Figures, chosen_figures
 
 if TYPE_CHECKING:
     from bbrlab_apps.shipping.pack import Finished
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def finished(
     scale: str, figures: list[str] | None, results: Path, explained: Path | None, without_curves: bool = False
 ) -> Finished:
-    """The campaign to pack, of the names that chosen_figures() gave."""
+    """The campaign to pack, of the names that a command was given (Figures)."""
     from bbrlab.results.figures import figures_at
     from bbrlab_apps.shipping.accepted_failures import read_accepted_failures
     from bbrlab_apps.shipping.pack import Finished
@@ -100,7 +99,7 @@ def ship(
 
     scale = scale or load_config().scale
     place = out or paths.SHIPPED
-    campaign = finished(scale, chosen_figures(figures), results or paths.results_folder(), explained, without_curves)
+    campaign = finished(scale, figures, results or paths.results_folder(), explained, without_curves)
     if add and replace:
         raise UserError("--add and --replace: give one of them: keep other figures that ship, or drop them")
     others = OtherFigures.KEEP if add else OtherFigures.DROP if replace else OtherFigures.REFUSE

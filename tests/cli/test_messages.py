@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from bbrlab.cli.commands import app
 from bbrlab.cli.run import _by_group, all_points_with
 from bbrlab.kernel.specs import load_specs
 from bbrlab.results.config import in_checkout, name_in_checkout
+from bbrlab.results.figures import figures_at
 from bbrlab.run.output import prepare_out
 from bbrlab.run.run import check_seed
 from bbrlab.scenario.load import load_scenario, points_of
@@ -266,6 +268,11 @@ def test_a_fault_of_another_kind_of_file(tmp_path):
     assert bbrlab("check", str(rubric)).endswith("rerunn: unknown key; did you mean 'rerun'?")
 
 
+def test_all_is_what_none_is():
+    assert bbrlab("list", "all", "--json") == bbrlab("list", "--json")
+    assert len(json.loads(bbrlab("forecast", "all", "--scale", "smoke", "--json"))) == len(figures_at("smoke"))
+
+
 def test_a_file_of_kernels_of_ones_own_is_checked_as_that(tmp_path):
     mine = tmp_path / "mykernels.yaml"
     mine.write_text("kernels: {mine: {base: lab-6.12, options: {CONFIG_IPV6: y}}}\n")
@@ -334,6 +341,8 @@ NO_EFFECT = [
     ("plot {run} --scale quick", "--scale quick: would have no effect: runs are of no scale"),
     ("plot {study} --scale quick", "--scale quick: would have no effect: a study is of no scale"),
     ("compare {run} {run} --cores 2", "--cores: is for the sides of a campaign"),
+    ("forecast all tang", "all tang: all are all figures"),
+    ("list tang all", "tang all: all are all figures"),
     ("verify all tagn", "all tagn: all are all figures"),
     ("ship tagn all", "tagn all: all are all figures"),
     ("artifact all tang", "all tang: all are all figures"),
