@@ -79,8 +79,11 @@ def _temporary() -> Finding:
         if free >= NEEDED_MEMORY_BYTES
         else "free some space there, or set TMPDIR to a folder with 1.5 GB for each core"
     )
+    instead = f"; passed over: {', '.join(over)}" if (over := scratch.passed_over()) else ""
     return Finding(
-        "temporary folder", f"{folder} allows programs to run, {free / 1e9:.1f} GB free (a guest's memory)", few
+        "temporary folder",
+        f"{folder} allows programs to run, {free / 1e9:.1f} GB free (a guest's memory){instead}",
+        few,
     )
 
 

@@ -14,6 +14,7 @@ from bbrlab.base import files, locks, scratch
 from bbrlab.base.errors import UserError
 from bbrlab.base.files import explain, place_of
 from bbrlab.base.locks import owned_folder, remove_abandoned
+from bbrlab.cli.doctor import _temporary
 from bbrlab.experiment.machine import cores
 
 MAKER = """
@@ -232,6 +233,15 @@ def test_whose_fault_an_error_is(tmp_path, monkeypatch):
         words
         == f"{temporary}: the file system has no space or no inodes left; remove files there, or choose another place, or set TMPDIR"
     )
+
+
+def test_doctor_says_which_temporary_folder_was_passed_over(tmp_path, monkeypatch):
+    for folder, said in (
+        (tmp_path, ""),
+        (tmp_path / "nope", f"; passed over: {tmp_path}/nope (there is no such folder)"),
+    ):
+        monkeypatch.setenv("TMPDIR", str(folder))
+        assert _temporary().found.partition("memory)")[2].split(", /")[0] == said
 
 
 def test_a_temporary_folder_by_a_relative_name_is_one_wherever_a_process_is(tmp_path, monkeypatch):
