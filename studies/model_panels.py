@@ -62,7 +62,7 @@ def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
 
     Returns:
         ``points`` with ``fluid_9s``, ``fluid_own`` (NaN where there is no prediction) and ``fluid_step``: the largest change
-        of the two when their step is doubled.
+        of the two when their step is doubled, or halved where twice is more than the model takes.
     """
     kinds = (predictions.FLUID_SHORT, predictions.FLUID_OWN)
     columns = {kind: {"share_of_capacity": f"fluid_{kind}", "step_difference": f"step_{kind}"} for kind in kinds}

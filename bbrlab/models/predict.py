@@ -80,7 +80,7 @@ def fluid_share(
     if check_step and other < step_ms <= limit and most < seconds <= longest:
         raise UserError(
             f"check_step: takes half of step_ms {step_ms:g} here, at which at most {most:.0f} s can be integrated, found "
-            f"{seconds:g}; leave it out"
+            f"{seconds:g}; give a shorter duration_s, or do without it (--no-check-step)"
         )
 
     def go(step: float) -> tuple[fluid.Run, list[float]]:

@@ -13,7 +13,7 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import in_short
-from bbrlab.results.config import command_for, load_config
+from bbrlab.results.config import command_in, in_checkout, load_config
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.judged import CLAIMS, changed_tables, verdict_files
 from bbrlab.results.schema import read_with
@@ -128,9 +128,10 @@ def _own_verdicts(shown: ShownResults, paper: str | None) -> tuple[pd.DataFrame,
     files = verdict_files(place, paper) or ([place / f"{paper}.{CLAIMS}"] if paper else [])
     parts = [read_statements(file) for file in files], [read_claims(file) for file in files]
     if changed := changed_tables(place, shown.judged or {}):
+        target = paper or ("all" if (place / CLAIMS).exists() else changed[0].split("/")[0])
         raise UserError(
             f"{place / changed[0]}.parquet: changed after it was judged, and the verdicts on it are of what it was before; "
-            f"run: {command_for(paper or 'all', shown.scale)}"
+            f"run: {in_checkout(command_in(shown.results, target, shown.scale))}"
         )
     columns = STATEMENT_COLUMNS, CLAIM_COLUMNS
     statements, claims = (

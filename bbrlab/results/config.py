@@ -73,6 +73,16 @@ def command_for(target: str, scale: str) -> str:
     return f"snakemake --cores {CORES} {chosen}{target}"
 
 
+def command_in(results: Path, target: str, scale: str) -> str:
+    """command_for() that writes to a folder of results."""
+    variable = (
+        ""
+        if results.absolute() == paths.results_folder()
+        else f"BBRLAB_RESULTS={shlex.quote(str(results.absolute()))} "
+    )
+    return variable + command_for(target, scale)
+
+
 def in_checkout(command: str) -> str:
     """A command of the workflow as it is typed in this working folder: snakemake finds its files in the checkout alone."""
     here = os.path.samefile(os.curdir, paths.ROOT)

@@ -22,7 +22,7 @@ from bbrlab.base.words import in_short
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.kernel.own import recipe_name
 from bbrlab.kernel.specs import NoSuchKernel, find_spec
-from bbrlab.results.config import command_for, load_config
+from bbrlab.results.config import command_in, load_config
 from bbrlab.results.figures import figures_at
 from bbrlab.results.judged import changed_tables, judged_tables, verdict_files
 from bbrlab.results.schema import other_version_error, read_with
@@ -241,7 +241,7 @@ def own_results(results: Path, scale: str, paper: str | None = None, words: str 
     if others := [id for id in _with_tables(place, scale, paper) if id not in judged]:
         words += (
             f" Not shown: {in_short(others)}, which were not judged together with these; "
-            f"`{command_for(paper or 'all', scale)}` judges all."
+            f"`{command_in(results, paper or 'all', scale)}` judges all."
         )
     return ShownResults(results, scale, False, words.strip(), judged=judged)
 
@@ -274,19 +274,19 @@ def results_to_show(
     present = _with_tables(own / scale, scale, paper)
     needs = needs or (f"{paper}.claims.parquet" if paper else None)
     words = f"Your own results (`{_name(own)}/{scale}`)."
-    mine = own_results(own, scale, paper, words) if needs else ShownResults(own, scale, False, words)
     has_own = (own / scale / needs).exists() if needs else bool(present)
-    changed = changed_tables(own / scale, mine.judged or {}) if has_own else []
+    mine = own_results(own, scale, paper, words) if needs and has_own else ShownResults(own, scale, False, words)
+    changed = changed_tables(own / scale, mine.judged or {})
     instead = None if has_own and not changed else shipped_scale(scale, folder, paper)
     if instead is None:
-        return mine
+        return mine if has_own or not needs else own_results(own, scale, paper, words)
     has = f"You have no results of your own at scale {scale}"
     if changed:
         has = f"Your own results at scale {scale} are not shown: {in_short(changed)} changed after they were judged"
     elif present:
         whole = "all figures of the paper" if paper else "all figures"
         has = f"Your own results at scale {scale} have {in_short(present)} only, not yet judged with {whole}"
-    has += f"; `{command_for(paper or 'all', scale)}` {'judges them anew' if changed else 'computes them'}."
+    has += f"; `{command_in(own, paper or 'all', scale)}` {'judges them anew' if changed else 'computes them'}."
     return ShownResults(folder, instead, True, has, tuple(larger_scales(folder, instead, paper)))
 
 

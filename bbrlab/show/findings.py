@@ -19,7 +19,7 @@ from bbrlab.results.best_scale import (
     scale_words,
     table_file,
 )
-from bbrlab.results.config import FULL, command_for, in_checkout
+from bbrlab.results.config import FULL, command_for, command_in, in_checkout
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.judged import CLAIMS
 from bbrlab.results.shipped import ShownResults, figures_without_noise, older_versions, own_results, results_to_show
@@ -140,7 +140,7 @@ def load_findings(scale: str, paper: str | None = None, results: Path | None = N
     if not figures_here:
         raise UserError(
             f"{which.results / which.scale}: nothing of {paper or 'any paper'} has been run at this scale, nor ships; run: "
-            f"{in_checkout(command_for(paper or 'all', which.scale))}"
+            f"{in_checkout(command_in(which.results, paper or 'all', which.scale))}"
         )
     scales = {id: at for id, (at, _) in figures_here.items()}
     tables = {id: read_figure(table_file(which, at, id)) for id, at in scales.items()}

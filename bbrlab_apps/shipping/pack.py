@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import importlib.metadata
 import json
-import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ from bbrlab.kernel.built import without_build
 from bbrlab.measure import metrics
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
-from bbrlab.results.config import command_for, in_checkout
+from bbrlab.results.config import command_in, in_checkout
 from bbrlab.results.curves import choices, curves_of_figure, figure_of, file_of
 from bbrlab.results.figures import Figure, Run, figures_at, has_panel, runs_of, scenario_files
 from bbrlab.results.schema import read_with
@@ -205,8 +204,7 @@ def load_runs(campaign: Finished, say: Say = lambda text: None) -> Runs:
 
 def _command_for(campaign: Finished, figure: Figure) -> str:
     """The command that makes what a figure lacks, for a message."""
-    command = f"BBRLAB_RESULTS={shlex.quote(str(campaign.results.absolute()))} {command_for(figure.id, campaign.scale)}"
-    return f"run: {in_checkout(command)}"
+    return f"run: {in_checkout(command_in(campaign.results, figure.id, campaign.scale))}"
 
 
 def _runs_of_table(campaign: Finished, figure: Figure, table: pd.DataFrame) -> list[Run]:

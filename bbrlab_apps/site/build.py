@@ -133,6 +133,7 @@ def _inputs_of(names: Sequence[str], scale: str) -> dict[str, str]:
         of_all = name in (*OF_MODELS, OVERVIEW)
         patterns = ["**/*.parquet"] if of_all else [f"{name}/*.parquet", f"{name}.*.parquet", f"ns3/{name}.parquet"]
         tables = sorted(path for pattern in patterns for path in own.glob(pattern))
+        tables += sorted((paths.results_folder() / "models").glob("**/*.parquet")) if of_all else []
         found[name] = "\n".join([*shared, *map(_hash_line, [_notebook(name), *tables])])
     return found
 

@@ -43,5 +43,8 @@ def site(
     for line in warnings:
         typer.echo(f"bbrlab: warning: {line}", err=True)
     if results is None:
-        typer.echo(shown_results(scale).own)
+        which = shown_results(scale)
+        typer.echo(
+            f"It shows {'the results that ship' if which.shipped else f'your own results ({which.results / scale})'}."
+        )
     typer.echo(f"The site, for a browser: {(out or site_folder(scale)) / 'index.html'}")

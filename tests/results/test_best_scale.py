@@ -353,3 +353,25 @@ def test_judging_notes_the_tables(tmp_path):
     assert judged_tables(out) == {f"tang/{path.stem}": files.sha256(path) for path in tables}
     write_verdicts(pd.DataFrame(), pd.DataFrame(), out, tables[:1])
     assert list(judged_tables(out)) == ["tang/fig2"]
+
+
+def test_verdicts_that_are_not_shown_stop_no_page(monkeypatch, tmp_path):
+    """Of one paper alone, by a version that did not note which tables it judged: what ships is shown."""
+    monkeypatch.setattr(paths, "SHIPPED", REAL.parent)
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    (tmp_path / "quick").mkdir()
+    shutil.copy(REAL / "claims.parquet", tmp_path / "quick" / "tang.claims.parquet")
+    assert shown_results("quick").shipped
+
+
+def test_advice_on_another_folder_of_results_names_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "mine"))
+    place = copy_of(REAL, tmp_path / "theirs", "tang", "tang.")
+    shutil.copytree(REAL / "cao2019", place / "cao2019")
+    said = shipped.own_results(tmp_path / "theirs", "quick").own
+    assert f"`BBRLAB_RESULTS={tmp_path / 'theirs'} snakemake --cores 2 all` judges all" in said
+    (place / "tang" / "fig2.parquet").unlink()
+    with pytest.raises(
+        UserError, match=rf"changed after .*BBRLAB_RESULTS={tmp_path / 'theirs'} snakemake --cores 2 tang$"
+    ):
+        load_findings("quick", None, tmp_path / "theirs")

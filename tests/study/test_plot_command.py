@@ -514,7 +514,7 @@ def test_distributions_of_runs(made, kind):
         (["exp1/runs"], {}, "exp1/runs: is neither a run's folder nor a finished study's; it has 4 runs below it"),
         (["nowhere"], {}, "nowhere: is no folder, and there is no such figure"),
         (["sarpkaya2025"], {}, "sarpkaya2025: is a paper; give one of its figures: sarpkaya2025/"),
-        (["fig2b"], {}, "there are no results of it; compute them: snakemake"),
+        (["fig2b"], {}, "there are no results of it; compute them: "),
         (["fig2aa"], {}, "did you mean fig2a"),
     ],
 )
