@@ -422,7 +422,7 @@ def test_false_at_one_point_is_rarely_reproduced():
     """One of twelve points on the bound, the others far inside: reproduced in at most one of forty."""
     rng = np.random.default_rng(8)
     mean = np.array([0.0] + [9.0] * 11)
-    told = [outcome(Expectation(above=0), of_parts(rng.normal(mean, 1, (6, 12)))).verdict for _ in range(2000)]
+    told = [outcome(Expectation(above=0), of_parts(rng.normal(mean, 1, (6, 12)))).verdict for _ in range(1000)]
     assert told.count(REPRODUCED) / len(told) == pytest.approx(0.025, abs=0.012)
 
 
