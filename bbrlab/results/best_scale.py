@@ -22,11 +22,11 @@ from bbrlab.results.shipped import (
     WITHOUT_SAMPLES,
     ShownResults,
     commits_of,
-    is_shipped,
     missing_sentence,
     older_sentence,
     read_manifest,
     shipped_figures,
+    shipped_scales,
 )
 from bbrlab.results.verdicts import CLAIM_COLUMNS, NOT_RUN, PARTLY_RUN, STATEMENT_COLUMNS, read_claims, read_statements
 
@@ -164,11 +164,7 @@ def _in_order_of(all_rows: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 def shipped_statements(folder: Path | None = None) -> pd.DataFrame:
     """Each shipped statement at the largest scale that decides it (best_statements()); no rows if nothing ships."""
     folder = folder or paths.SHIPPED
-    parts = {
-        scale: read_with(folder / scale / STATEMENTS, COUNTED_BY)
-        for scale in load_config().scales
-        if is_shipped(folder, scale)
-    }
+    parts = {scale: read_with(folder / scale / STATEMENTS, COUNTED_BY) for scale in shipped_scales(folder)}
     if not parts:
         return pd.DataFrame(columns=[*COUNTED_BY, "scale"])
     return best_statements(parts)
@@ -177,8 +173,7 @@ def shipped_statements(folder: Path | None = None) -> pd.DataFrame:
 def shipped_claims(statements: pd.DataFrame, folder: Path | None = None) -> pd.DataFrame:
     """Each shipped claim at its best scale (best_claims()), by the shipped_statements() of the same folder."""
     folder = folder or paths.SHIPPED
-    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
-    return best_claims(statements, {scale: read_claims(folder / scale / CLAIMS) for scale in scales})
+    return best_claims(statements, {scale: read_claims(folder / scale / CLAIMS) for scale in shipped_scales(folder)})
 
 
 def scale_words(scales: Mapping[str, str]) -> str:

@@ -168,6 +168,12 @@ def tampered(folder: Path, scale: str) -> list[tuple[str, str]]:
     return problems + [(str(p), "is not in the manifest") for p in extra if str(p) not in listed]
 
 
+def shipped_scales(folder: Path, paper: str | None = None) -> list[str]:
+    """The scales at which results ship, the smallest first; with a paper, only those with a figure of it."""
+    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
+    return [s for s in scales if paper is None or any(id.split("/")[0] == paper for id in shipped_figures(folder, s))]
+
+
 def shipped_scale(wanted: str, folder: Path | None = None, paper: str | None = None) -> str | None:
     """The shipped scale to show for a wanted one: itself, else the largest with all its figures, else the largest; None if nothing ships.
 
@@ -175,10 +181,7 @@ def shipped_scale(wanted: str, folder: Path | None = None, paper: str | None = N
         paper: consider only scales at which a figure of this paper ships.
     """
     folder = folder or paths.SHIPPED
-    figures = {scale: shipped_figures(folder, scale) for scale in load_config().scales if is_shipped(folder, scale)}
-    available = [
-        scale for scale, ids in figures.items() if paper is None or any(id.split("/")[0] == paper for id in ids)
-    ]
+    available = shipped_scales(folder, paper)
     if wanted in available:
         return wanted
     whole = [scale for scale in available if not left_out(folder, scale)]
@@ -194,17 +197,6 @@ def left_out(folder: Path, scale: str) -> list[str]:
     """The figures of a scale that do not ship, in their order."""
     shipped = shipped_figures(folder, scale)
     return [figure.id for figure in figures_at(scale, []) if figure.id not in shipped]
-
-
-def larger_scales(folder: Path, scale: str, paper: str | None = None) -> list[str]:
-    """The shipped scales above a scale, the largest last; with a paper, only those with a figure of it."""
-    scales = list(load_config().scales)
-    return [
-        other
-        for other in scales[scales.index(scale) + 1 :]
-        if is_shipped(folder, other)
-        and (paper is None or any(id.split("/")[0] == paper for id in shipped_figures(folder, other)))
-    ]
 
 
 @dataclass(frozen=True)
@@ -287,7 +279,8 @@ def results_to_show(
         whole = "all figures of the paper" if paper else "all figures"
         has = f"Your own results at scale {scale} have {in_short(present)} only, not yet judged with {whole}"
     has += f"; `{command_in(own, paper or 'all', scale)}` {'judges them anew' if changed else 'computes them'}."
-    return ShownResults(folder, instead, True, has, tuple(larger_scales(folder, instead, paper)))
+    scales = shipped_scales(folder, paper)
+    return ShownResults(folder, instead, True, has, tuple(scales[scales.index(instead) + 1 :]))
 
 
 def missing_sentence(folder: Path, scale: str, paper: str | None = None) -> str:

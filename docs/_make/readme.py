@@ -18,8 +18,8 @@ from bbrlab.claims.schema import Statement
 from bbrlab.claims.select import full_figures
 from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.best_scale import shipped_claims, shipped_statements
-from bbrlab.results.config import FULL, load_config
-from bbrlab.results.shipped import figures_without_noise, is_shipped, left_out
+from bbrlab.results.config import FULL
+from bbrlab.results.shipped import figures_without_noise, left_out, shipped_scales
 from bbrlab.results.verdicts import DECIDED
 from bbrlab.show.verdict_counts import (
     COLUMNS,
@@ -142,8 +142,7 @@ def page() -> str:
 
 def without_noise(folder: Path) -> dict[str, set[str]]:
     """{scale that ships: its figures with runs without noise of hosts}."""
-    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
-    return {scale: figures_without_noise(folder, scale) for scale in scales}
+    return {scale: figures_without_noise(folder, scale) for scale in shipped_scales(folder)}
 
 
 def pages() -> dict[Path, str]:
