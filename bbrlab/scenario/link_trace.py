@@ -119,26 +119,7 @@ def link_trace(path: str) -> LinkTrace:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: Path, mtime_ns: int, size_bytes: int) -> LinkTrace:
-    rows: list[list[float]] = []
-    lines: list[int] = []
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: is no text; {NOT_RIGHT}") from None
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].replace(",", " ").split()
-        if not words:
-            continue
-        try:
-            row = [float(word) for word in words]
-        except ValueError:
-            row = []
-        if len(row) not in (1, 2) or (rows and len(row) != len(rows[0])) or not all(0 <= v < 1e9 for v in row):
-            raise ValueError(f"{path}:{number}: '{line.strip()[:60]}'; {NOT_RIGHT}")
-        if rows and row[0] < rows[-1][0]:
-            raise ValueError(f"{path}:{number}: times must ascend, but {row[0]:g} follows {rows[-1][0]:g}")
-        rows.append(row)
-        lines.append(number)
+    rows, lines = read_rows(path, (1, 2), NOT_RIGHT)
     if not rows or rows[-1][0] <= 0:
         raise ValueError(f"{path}: has no time above 0; {NOT_RIGHT}")
     table = np.array(rows)
@@ -158,6 +139,40 @@ def _read(path: Path, mtime_ns: int, size_bytes: int) -> LinkTrace:
             f"{path}: lets {mean_mbit:.0f} Mbit/s through in the mean; at most {RATE_MBIT_MAX} are possible: {NOT_RIGHT}"
         )
     return LinkTrace(times_ns, period_ns)
+
+
+def read_rows(
+    path: Path, widths: tuple[int, int], must: str, *, each_later: bool = False
+) -> tuple[list[list[float]], list[int]]:
+    """The lines of a file of numbers, without empty ones and what follows a ``#``, and where each stands. ValueError, naming the line, if
+    one is not right; OSError.
+
+    Args:
+        widths: how many numbers a line may have, all lines as many; the first is a time.
+        must: what the file must have, in words.
+        each_later: whether no time may stand again.
+    """
+    rows: list[list[float]] = []
+    lines: list[int] = []
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: is no text; {must}") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        try:
+            row = [float(word) for word in words]
+        except ValueError:
+            row = []
+        if len(row) not in widths or (rows and len(row) != len(rows[0])) or not all(0 <= v < 1e9 for v in row):
+            raise ValueError(f"{path}:{number}: '{line.strip()[:60]}'; {must}")
+        if rows and (row[0] <= rows[-1][0] if each_later else row[0] < rows[-1][0]):
+            raise ValueError(f"{path}:{number}: times must ascend, but {row[0]:g} follows {rows[-1][0]:g}")
+        rows.append(row)
+        lines.append(number)
+    return rows, lines
 
 
 def _of_times(times_ms: Array) -> tuple[Array, int]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from bbrlab.scenario.link_trace import read_rows
+
 ROWS_MAX = 2000  # each is a call of tc in the guest
 NOT_RIGHT = "has lines of a time in s, an RTT in ms and, in all or none, a loss (docs/howto/paths.md)"
 
@@ -22,21 +24,9 @@ def changes_of(path: Path, end_s: float | None, before: dict[str, Any]) -> list[
         before: what ``rtt_ms`` and ``loss`` are when the run begins.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise ValueError(f"{path} cannot be read ({why}); the file {NOT_RIGHT}") from None
-    rows: list[list[float]] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].replace(",", " ").split()
-        if not words:
-            continue
-        row = _numbers(words)
-        if len(row) not in (2, 3) or (rows and len(row) != len(rows[0])) or not all(0 <= v < 1e9 for v in row):
-            raise ValueError(f"{path}:{number}: '{line.strip()[:60]}'; the file {NOT_RIGHT}")
-        if rows and row[0] <= rows[-1][0]:
-            raise ValueError(f"{path}:{number}: times must ascend, but {row[0]:g} follows {rows[-1][0]:g}")
-        rows.append(row)
+        rows, _ = read_rows(path, (2, 3), f"the file {NOT_RIGHT}", each_later=True)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}); the file {NOT_RIGHT}") from None
     if not rows:
         raise ValueError(f"{path}: has no line; it {NOT_RIGHT}")
     found: list[dict[str, float]] = []
@@ -53,10 +43,3 @@ def changes_of(path: Path, end_s: float | None, before: dict[str, Any]) -> list[
     if len(found) > ROWS_MAX:
         raise ValueError(f"{path}: has {len(found)} changes within the run; at most {ROWS_MAX} are possible")
     return found
-
-
-def _numbers(words: list[str]) -> list[float]:
-    try:
-        return [float(word) for word in words]
-    except ValueError:
-        return []
