@@ -27,7 +27,7 @@ COPIES = 2  # of a table that are in memory while it is read: PyArrow's and pand
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None, most_rows: float = math.inf) -> pd.DataFrame:
-    """A Parquet file, or some of its columns. DamagedFile if it is missing, cut off, no Parquet, or has more than ``most_rows`` rows;
+    """A Parquet file, or those of some columns that it has. DamagedFile if it is missing, cut off, no Parquet, or has more than ``most_rows`` rows;
     UserError if there is no memory for it: a file of some MB may have equal values without end."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -47,7 +47,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None, most_rows: floa
                     f"{free / 1e9:.1f} GB are free: end other programs, or read it on a machine that has more"
                 )
             file.seek(0)
-            content = pq.read_table(file, columns=None if columns is None else list(columns))
+            content = pq.read_table(file, columns=None if columns is None else [field.name for field in read])
             if len(set(content.column_names)) < content.num_columns:
                 raise ValueError("has a column twice")
             table: pd.DataFrame = content.to_pandas(ignore_metadata=True)

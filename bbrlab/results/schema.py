@@ -10,7 +10,6 @@ import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab.base.errors import DamagedFile
-from bbrlab.base.files import open_plain
 from bbrlab.base.tables import SHIPS_ANEW, read_table
 from bbrlab.measure import metrics
 
@@ -60,17 +59,8 @@ def read_with(
         most_rows: that it may have (read_table()).
     """
     needed = list(needed)
-    if only is not None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            with open_plain(path) as file:
-                columns = set(pq.read_schema(file).names)
-        except (pa.ArrowException, ValueError, OSError):
-            columns = set(only)  # read_table() says what is wrong with it
-        check_columns(path, columns, only, remedy)
     table = read_table(path, only, most_rows)
+    check_columns(path, table, only or (), remedy)
     if not len(table):
         return table.reindex(columns=list(dict.fromkeys([*table.columns, *needed])))
     check_columns(path, table, needed, remedy)
