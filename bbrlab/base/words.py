@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 
@@ -33,12 +34,6 @@ def shown(text: str) -> str:
     """
     if not _NOT_SHOWN.search(text):
         return text
-    if any("\udc80" <= letter <= "\udcff" for letter in text):
-        text = (
-            text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") if _is_of_bytes(text) else text
-        )
+    with contextlib.suppress(UnicodeEncodeError):  # other halves of a letter are no bytes
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return _NOT_SHOWN.sub(lambda found: ascii(found.group()).strip("'"), text)
-
-
-def _is_of_bytes(text: str) -> bool:
-    return not any("\ud800" <= letter <= "\udc7f" or "\udd00" <= letter <= "\udfff" for letter in text)
