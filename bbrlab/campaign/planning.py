@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,16 +89,10 @@ def _named_files(scenario: Path) -> Iterator[Path]:
     return (path for text in texts if os.path.isfile(path := scenario.parent / text))
 
 
-def planned_figures(figures: Iterable[Figure]) -> list[PlannedFigure]:
-    """What a plan says of some figures, with the claims of all papers. UserError for a claims file that is wrong
-    (load_statements())."""
-    claims = claims_of(load_statements())
-    return [planned_figure(figure, claims) for figure in figures]
-
-
 def planned_figure(figure: Figure, claims: Sequence[Claim], kernel: str | None = None) -> PlannedFigure:
-    """What a plan says of a figure."""
-    requesting = claims_requesting_seeds(figure, claims)
+    """What a plan says of a figure, with the claims of all papers."""
+    may_have_more = max(figure.caps.values()) > figure.trials
+    requesting = [claim for claim in claims if may_have_more and may_ask(claim, figure)]
     read = {
         p.label for claim in requesting for chosen in reach(claim, {figure.id: figure}).points.values() for p in chosen
     }
@@ -146,16 +140,9 @@ def prediction_s(kind: str, scenario: Scenario) -> float:
     return PREDICTION_S + SECONDS_PER_FLOW_STEP * flows * steps_of(kind, scenario)
 
 
-def claims_requesting_seeds(figure: Figure, claims: Iterable[Claim]) -> list[Claim]:
-    """The claims that may ask for more seeds of a figure; none where the figure's trials are all that it may have."""
-    if max(figure.caps.values()) <= figure.trials:
-        return []
-    return [claim for claim in claims if may_ask(claim, figure)]
-
-
 def seed_request_text(figure: Figure, own: list[Claim]) -> str | None:
     """What decides how many seeds a figure gets, as a file's content: a claim that is corrected has the seeds of its own figure
-    counted again (``own``: claims_requesting_seeds()), and no other's. None for a figure whose points keep what they begin with."""
+    counted again (``own``: those that may ask for some), and no other's. None for a figure whose points keep what they begin with."""
     begin = {figure.trials_of(point) for point in figure.points}
     if not own and begin <= {figure.trials}:
         return None

@@ -264,7 +264,8 @@ def _kind_of(path: Path) -> str:
 def forecast(figures: Figures = None, scale: ScaleName = None, as_json: AsJson = False) -> None:
     """Show what a campaign would run: points, seeds, and how long it will take and how much disk it needs."""
     from bbrlab.campaign.forecast import forecast_of, show_forecast
-    from bbrlab.campaign.planning import planned_figures
+    from bbrlab.campaign.planning import planned_figure
+    from bbrlab.claims.load import claims_of, load_statements
     from bbrlab.results.figures import figures_at, scenario_files
 
     if file := next((Path(name) for name in figures or () if name.endswith((".yaml", ".yml"))), None):
@@ -277,7 +278,9 @@ def forecast(figures: Figures = None, scale: ScaleName = None, as_json: AsJson =
         raise UserError(
             f"{file}: forecast takes PAPER/FIGURE, which is scenarios/PAPER/FIGURE.yaml, and no file; {meant}"
         )
-    chosen = planned_figures(figures_at(scale, figures or None))
+    at_scale = figures_at(scale, figures or None)
+    claims = claims_of(load_statements())
+    chosen = [planned_figure(figure, claims) for figure in at_scale]
     if as_json:
         print_json([asdict(forecast_of(figure)) for figure in chosen])
         return
