@@ -98,7 +98,7 @@ def check_config_keys(given: Mapping[str, Any]) -> None:
     """
     from pydantic import ValidationError
 
-    from bbrlab.base.problems import problem_of
+    from bbrlab.base.strict import first_problem
     from bbrlab.base.yaml_files import read_yaml
     from bbrlab.results.config import REPLACE, SCALES, Config, check_keys
 
@@ -112,9 +112,6 @@ def check_config_keys(given: Mapping[str, Any]) -> None:
     try:
         Config.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0])
-        example = "give names, as in 'figures=[tang]'" if key == "figures" else "leave it out for the file's own"
-        raise UserError(
-            f"--config {'.'.join(str(p) for p in first['loc'])}: {problem_of(first)} (found {first['input']!r}); {example}"
-        ) from None
+        of_figures = error.errors()[0]["loc"][0] == "figures"
+        example = "give names, as in 'figures=[tang]'" if of_figures else "leave it out for the file's own"
+        raise UserError(f"--config {first_problem(error)}; {example}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from pydantic import Field, model_validator
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.problems import unknown_key
 from bbrlab.base.strict import Strict, read_model
 
 FULL = "full"  # the scale that leaves no figure out
@@ -90,7 +90,7 @@ def in_checkout(command: str) -> str:
 
 
 def name_in_checkout(path: Path) -> str:
-    """A file of results as the workflow, which runs in the checkout, calls it."""
+    """A file as the workflow, which runs in the checkout, calls it."""
     return str(path.relative_to(paths.ROOT) if path.is_relative_to(paths.ROOT) else path)
 
 
@@ -99,8 +99,4 @@ def check_keys(keys: Iterable[str]) -> None:
     valid = [key for key in (*Config.model_fields, REPLACE) if key != SCALES]
     for key in keys:
         if key not in valid:
-            close = difflib.get_close_matches(key, valid, 1)
-            meant = f", did you mean {close[0]}?" if close else ""
-            raise UserError(
-                f"--config {key}: no such key{meant} (there are {', '.join(valid)}: docs/reference/configuration.md)"
-            )
+            raise UserError(f"--config {key}: {unknown_key(key, valid)}")

@@ -14,14 +14,14 @@ import pandas as pd
 from pydantic import Field, ValidationError
 
 from bbrlab.base import files
-from bbrlab.base.errors import UserError
-from bbrlab.base.problems import problem_of
-from bbrlab.base.strict import Strict
+from bbrlab.base.errors import DamagedFile
+from bbrlab.base.strict import Strict, first_problem
 from bbrlab.measure.metrics import METRICS
 from bbrlab.results.algorithm_table import draws_nothing
 from bbrlab.results.figures import Figure
 
 ROUNDS = 3  # the first with the figure's trials, and two in which a point may get more
+ANEW = "remove it, the workflow writes it anew"
 
 
 class _Seeds(Strict):
@@ -31,16 +31,11 @@ class _Seeds(Strict):
 
 
 def read_seeds(path: Path) -> dict[str, int]:
-    """{point label: number of seeds} of a file of write_seeds(). UserError if it is not one."""
+    """{point label: number of seeds} of a file of write_seeds(). DamagedFile if it is not one."""
     try:
-        return _Seeds.model_validate_json(path.read_text(encoding="utf-8")).seeds
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file; `bbrlab seeds` writes it") from None
+        return _Seeds.model_validate(files.read_json(path, ANEW)).seeds
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(
-            f"{path}: {'.'.join(map(str, first['loc'])) or 'content'}: {problem_of(first)}; remove it, the workflow writes it anew"
-        ) from None
+        raise DamagedFile(path, first_problem(error), ANEW) from None
 
 
 def write_seeds(path: Path, seeds: dict[str, int]) -> None:

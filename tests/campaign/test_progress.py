@@ -17,9 +17,10 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign import forecast, progress
 from bbrlab.campaign.forecast import forecast_of, show_forecast
 from bbrlab.campaign.plan import runs_of
-from bbrlab.campaign.planning import planned_figure, planned_figures, prediction_s
+from bbrlab.campaign.planning import planned_figure, prediction_s
 from bbrlab.campaign.progress import Cost, Progress, span
 from bbrlab.campaign.terminal import LogHandler
+from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.models.predictions import prediction_file
 from bbrlab.results.figures import figures_at
 from bbrlab.results.seeds import read_seeds, seeds_after, write_seeds
@@ -158,9 +159,9 @@ def test_files_of_seeds(tmp_path):
     with pytest.raises(UserError, match=r"2\.json: seeds\.a: .*greater than or equal to 1"):
         read_seeds(tmp_path / "2.json")
     (tmp_path / "2.json").write_text("{")
-    with pytest.raises(UserError, match=r"2\.json: content: .*remove it"):
+    with pytest.raises(UserError, match=r"2\.json: is damaged .*remove it"):
         read_seeds(tmp_path / "2.json")
-    with pytest.raises(UserError, match=r"3\.json: there is no such file"):
+    with pytest.raises(UserError, match=r"3\.json: is not there"):
         read_seeds(tmp_path / "3.json")
 
 
@@ -230,7 +231,8 @@ def test_the_disk_and_the_cache_are_held_against_what_there_is(tmp_path, monkeyp
 def test_a_forecast_is_of_the_cores_that_were_given_and_has_the_seeds_that_may_follow(capsys, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
     monkeypatch.setattr(forecast, "available_bytes", lambda: 4e9)
-    (figure,) = planned_figures(figures_at("full", ["bless2025/fig8"]))
+    (chosen,) = figures_at("full", ["bless2025/fig8"])
+    figure = planned_figure(chosen, claims_of(load_statements(known_good=True)))
     row = forecast_of(figure)
     assert row.more_runs > 0 and 0 < row.more_core_s < row.left_core_s and row.more_bytes > 0
     told = {}
