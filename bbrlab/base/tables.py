@@ -48,8 +48,6 @@ def read_table(path: Path, columns: Sequence[str] | None = None, most_rows: floa
                 )
             file.seek(0)
             content = pq.read_table(file, columns=None if columns is None else [field.name for field in read])
-            if len(set(content.column_names)) < content.num_columns:
-                raise ValueError("has a column twice")
             table: pd.DataFrame = content.to_pandas(ignore_metadata=True)
             return table.astype(dict.fromkeys(_flags(content.schema), "boolean"))
     except (pa.ArrowException, ValueError, OSError) as error:

@@ -60,8 +60,6 @@ def check_cache(workflow: Any) -> None:
     """
     if workflow.workflow_settings is None or workflow.workflow_settings.cache is None:
         return
-    if workflow.storage_settings is not None and workflow.storage_settings.default_storage_provider is not None:
-        return  # then the cache is a place of that storage, not a folder
     try:
         cache_folder()
     except UserError as error:
