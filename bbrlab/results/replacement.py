@@ -19,6 +19,7 @@ from bbrlab.base import paths
 from bbrlab.base.algorithms import KNOWN, own_folder, own_sources
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import parse_yaml
+from bbrlab.results.config import name_in_checkout
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import GRID, PLAIN_WORD, Scenario
@@ -133,7 +134,7 @@ def parse_replacement(text: str) -> Replacement:
         if name not in names:
             raise UserError(
                 f"{setting}: there is no algorithm '{name}' (there are {', '.join(names)}; one of your own is a file "
-                f"{own_folder().relative_to(paths.ROOT) if own_folder().is_relative_to(paths.ROOT) else own_folder()}/NAME.c)"
+                f"{name_in_checkout(own_folder())}/NAME.c)"
             )
     return Replacement(old, new, params)
 

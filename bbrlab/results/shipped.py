@@ -22,7 +22,7 @@ from bbrlab.base.words import in_short
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.kernel.own import recipe_name
 from bbrlab.kernel.specs import NoSuchKernel, find_spec
-from bbrlab.results.config import command_in, load_config
+from bbrlab.results.config import command_in, load_config, name_in_checkout
 from bbrlab.results.figures import figures_at
 from bbrlab.results.judged import changed_tables, judged_tables, verdict_files
 from bbrlab.results.schema import other_version_error, read_with
@@ -265,7 +265,7 @@ def results_to_show(
     own, folder = results or paths.results_folder(), shipped or paths.SHIPPED
     present = _with_tables(own / scale, scale, paper)
     needs = needs or (f"{paper}.claims.parquet" if paper else None)
-    words = f"Your own results (`{_name(own)}/{scale}`)."
+    words = f"Your own results (`{name_in_checkout(own)}/{scale}`)."
     has_own = (own / scale / needs).exists() if needs else bool(present)
     mine = own_results(own, scale, paper, words) if needs and has_own else ShownResults(own, scale, False, words)
     changed = changed_tables(own / scale, mine.judged or {})
@@ -345,7 +345,3 @@ def older_sentence(folder: Path, scale: str, figures: Iterable[str] | None = Non
 
 def _short(commit: str) -> str:
     return commit[:10] + ("+" if commit.endswith("+") else "")
-
-
-def _name(folder: Path) -> str:
-    return str(folder.relative_to(paths.ROOT)) if folder.is_relative_to(paths.ROOT) else str(folder)

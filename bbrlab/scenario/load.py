@@ -111,9 +111,7 @@ def _meant(path: Path) -> str:
     close = [id for id in same if id == name] or same or difflib.get_close_matches(name, there, 3)
     if not close:
         return "give the path of a scenario file"
-    here = Path.cwd()
-    places = [there[id].relative_to(here) if there[id].is_relative_to(here) else there[id] for id in close]
-    return f"did you mean {' or '.join(map(str, places))}?"
+    return f"did you mean {' or '.join(paths.name_of(there[id]) for id in close)}?"
 
 
 def load_scenario(
