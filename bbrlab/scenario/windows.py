@@ -55,28 +55,25 @@ def first_data_s(flow: Flow, scenario: Scenario) -> float:
     """When the last of a group's flows sends its first data, in s from the start of the run: by the base RTT,
     where no queue delays the packets that open its connections and none of them is lost."""
     rtt_ms, streams = _slowest(flow, scenario)
-    return flow.start_s + (CONTROL_RTTS + (1 if flow.start == "together" else streams)) * rtt_ms * 1e-3
+    return flow.start_s + (CONTROL_RTTS + streams) * rtt_ms * 1e-3
 
 
 def _slowest(flow: Flow, scenario: Scenario) -> tuple[float, int]:
-    """(RTT in ms, streams) of the iperf3 client of a group that takes longest to begin. Flows of one RTT share clients."""
-    rtt_ms, streams = _slowest_without_links(flow, scenario)
-    return rtt_ms + scenario.links_rtt_ms(flow), streams
-
-
-def _slowest_without_links(flow: Flow, scenario: Scenario) -> tuple[float, int]:
-    most = 1 if flow.bytes is not None else MAX_STREAMS
+    """Of the iperf3 client of a group that takes longest to begin: RTT in ms, and the streams that it opens one after another. Flows of
+    one RTT share clients."""
+    added_ms = scenario.links_rtt_ms(flow)
+    most = 1 if flow.bytes is not None or flow.start == "together" else MAX_STREAMS
     if flow.rtts_ms is not None:
-        sizes = {rtt_ms: min(flow.rtts_ms.count(rtt_ms), most) for rtt_ms in flow.rtts_ms}
-        return max(sizes.items(), key=lambda item: (CONTROL_RTTS + item[1]) * item[0])
+        clients = [(rtt_ms + added_ms, min(flow.rtts_ms.count(rtt_ms), most)) for rtt_ms in flow.rtts_ms]
+        return max(clients, key=lambda client: (CONTROL_RTTS + client[1]) * client[0])
     value = flow.rtt_ms
     if value is None:
         changed = [c for c in scenario.network.changes if c.rtt_ms is not None and c.at_s <= flow.start_s]
         value = max(changed, key=lambda c: c.at_s).rtt_ms if changed else scenario.network.rtt_ms
     if isinstance(value, list):
-        return value[1], 1  # drawn, so that each flow has one of its own
+        return value[1] + added_ms, 1  # drawn, so that each flow has one of its own
     assert value is not None
-    return value, min(flow.count, most)
+    return value + added_ms, min(flow.count, most)
 
 
 def _words(i: int, flow: Flow, scenario: Scenario) -> str:
@@ -116,12 +113,11 @@ def _never(i: int, flow: Flow, scenario: Scenario) -> str:
 def _begins(i: int, flow: Flow, scenario: Scenario, but: str, remedy: str) -> str:
     first_s = first_data_s(flow, scenario)
     rtt_ms, streams = _slowest(flow, scenario)
-    in_turn = streams > 1 and flow.start == "in-turn"
-    what = f"{streams} connections one after another" if in_turn else "its connections"
+    what = f"{streams} connections one after another" if streams > 1 else "its connections"
     return (
         f"flows.{i} ({flow.cca}) starts at {flow.start_s:g} s, but sends no data before about {first_s:.3g} s, {but}: "
         f"iperf3 first opens {what}, which takes {(first_s - flow.start_s) * 1e3 / rtt_ms:.0f} round trips of "
-        f"{rtt_ms:g} ms (choose {'start: together, ' if in_turn else ''}{remedy} or an earlier start_s, if that is not meant)"
+        f"{rtt_ms:g} ms (choose {'start: together, ' if streams > 1 else ''}{remedy} or an earlier start_s, if that is not meant)"
     )
 
 

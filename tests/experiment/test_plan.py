@@ -159,6 +159,9 @@ def test_when_the_data_of_a_group_begins():
     assert first_data_of({"count": 500, "start": "together"}) == 5 * 0.04
     assert first_data_of({"count": 9, "rtt_ms": [10, 30]}) == 5 * 0.03
     assert first_data_of({"count": 4, "rtts_ms": [20, 20, 20, 25]}) == 7 * 0.02
+    assert first_data_of({"count": 4, "rtts_ms": [20, 20, 20, 25], "start": "together"}) == 5 * 0.025
+    links = [{"rtt_ms": 40}, {"rtt_ms": 0}]
+    assert first_data_of({"count": 4, "rtts_ms": [10, 10, 10, 20]}, network__links=links) == 7 * 0.05
     changes = [{"at_s": 3, "rtt_ms": 200}, {"at_s": 1, "rtt_ms": 100}]
     assert [first_data_of({"start_s": s}, network__changes=changes) for s in (0, 1, 4)] == [0.2, 1.5, 5]
 
