@@ -80,7 +80,7 @@ def test_targets_of_a_command_line(line, words):
             {"scal": "smoke"},
             r"--config scal: unknown key; did you mean 'scale'\?",
         ),
-        ({"figure": "x"}, r"did you mean figures\?"),
+        ({"figure": "x"}, r"did you mean 'figures'\?"),
         ({"xyz": 1}, r"--config xyz: unknown key \(there are"),
         ({"scales": {}}, r"--config scales: scales are read from .*config\.yaml only"),
     ],
@@ -143,7 +143,7 @@ def test_a_value_that_a_key_cannot_have(given, said):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("x='", "give KEY=VALUE of config/config.yaml"), ("kernl=lab-6.12", "did you mean kernel")]
+    ("text", "said"), [("x='", "give KEY=VALUE of config/config.yaml"), ("kernl=lab-6.12", "did you mean 'kernel'")]
 )
 def test_a_side_of_a_comparison_has_the_same_keys(text, said):
     with pytest.raises(UserError, match=said):
