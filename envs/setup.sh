@@ -31,7 +31,8 @@ if [ -n "$missing" ]; then
     fi
     export DEBIAN_FRONTEND=noninteractive
     # A container must not start daemons; bbrlab needs none of them on the host.
-    if ! { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing; } >>"$log" 2>&1; then
+    # Another program, as a new machine's first updates, may be installing: wait for it.
+    if ! { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -o DPkg::Lock::Timeout=300 -y --no-install-recommends $missing; } >>"$log" 2>&1; then
         tail_of_log
         fail "apt-get could not install: $(echo $missing) (log: $log)"
     fi
