@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 def finished(
-    scale: str, figures: list[str] | None, results: Path, explained: Path | None, without_curves: bool = False
+    scale: str,
+    figures: list[str] | None,
+    results: Path,
+    explained: Path | None,
+    without_curves: bool = False,
+    by_point: bool = False,
 ) -> Finished:
     """The campaign to pack, of the names that a command was given (Figures)."""
     from bbrlab.results.figures import figures_at
@@ -34,6 +39,7 @@ def finished(
         results,
         read_accepted_failures(explained) if explained else (),
         without_curves,
+        by_point,
     )
 
 
@@ -86,6 +92,7 @@ def ship(
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
     without_curves: Annotated[bool, typer.Option("--without-curves", help="Of the predictions that are missing, compute none that only a page's curves need; bbrlab rejudge adds them.")] = False,
     add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew.")] = False,
+    by_point: Annotated[bool, typer.Option("--by-point", help="With --add: of each figure take the points that have all of their runs; its others stay as they ship.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Drop other figures that ship at this scale.")] = False,
     cores: Annotated[int | None, at_once("Predictions at once, of those that are missing")] = None,
 ) -> None:  # fmt: skip
@@ -99,9 +106,11 @@ def ship(
 
     scale = scale or load_config().scale
     place = out or paths.SHIPPED
-    campaign = finished(scale, figures, results or paths.results_folder(), explained, without_curves)
+    campaign = finished(scale, figures, results or paths.results_folder(), explained, without_curves, by_point)
     if add and replace:
         raise UserError("--add and --replace: give one of them: keep other figures that ship, or drop them")
+    if by_point and not add:
+        raise UserError("--by-point: is of --add alone: the other points stay as they ship; give both")
     others = OtherFigures.KEEP if add else OtherFigures.DROP if replace else OtherFigures.REFUSE
     with status_line() as line:
         packed = pack(campaign, place, cores or all_cores(), lambda text: _show(line, text), others)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import importlib.metadata
+import itertools
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,6 +57,8 @@ class Finished:
     accepted: Sequence[AcceptedFailure] = ()  # why runs that failed self-checks are packed nevertheless
     # Do not compute a missing prediction that no claim reads, only a page's curve; rejudge.rejudge() computes it
     without_curves: bool = False
+    # Of each figure take only the points whose runs are all there; its others stay as they ship
+    by_point: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "figures", in_order(self.figures))
@@ -83,7 +86,8 @@ def pack(
 
     Equal results give equal bytes, packed at once or one after the other: they depend neither on the machine nor on the time.
     UserError if nothing ships with KEEP, other figures ship with REFUSE, a table or run is missing, tables are not of these runs,
-    runs are of several kernels or versions of the guest's code, or one failed self-checks without a reason given.
+    runs are of several kernels or versions of the guest's code, one failed self-checks without a reason given, or a figure of which
+    some points are to stay does not ship with all points of its scenario.
 
     Args:
         others: what to do with shipped figures that this campaign does not have.
@@ -101,12 +105,16 @@ def pack(
     with exclusive_access(out, scale, say, "leave --add out" if keeps else ""):
         if others is OtherFigures.REFUSE:  # again: another command may have packed some meanwhile
             _check_no_others(campaign, out)
-        kept = _retained(*read_shipped(out, scale), {figure.id for figure in figures}) if keeps else Retained()
+        kept = Retained()
         if keeps:
+            shipped = read_shipped(out, scale)
             runs = load_runs(campaign, say)
+            if campaign.by_point:
+                _check_stay(figures, shipped[1], out / scale)
+            kept = _retained(*shipped, runs.points(), partly=campaign.by_point)
         new = runs.content() | {PACKED: predictions_of_campaign(campaign)} | curves_of_campaign(campaign)
-        figures = in_order(figures_at(scale, [*(figure.id for figure in figures), *kept.figures]))
-        content = _merged(kept.content, new, [figure.id for figure in figures])
+        figures = in_order(figures_at(scale, sorted({*(figure.id for figure in figures), *kept.figures})))
+        content = _merged(kept.content, new, figures)
         manifest = manifest_of(
             scale, content[RUNS], [*kept.versions, *_versions(runs.runs)], [*kept.failed, *runs.failed]
         )
@@ -137,28 +145,57 @@ class Retained:
     failed: Sequence[Failed] = ()
 
 
-def _retained(manifest: Manifest, content: Mapping[str, pd.DataFrame], figures: Collection[str]) -> Retained:
-    """Shipped results without some figures, their runs and checks. All predictions stay: they are of points, not of runs."""
-    ids = [id for id in manifest.figures if id not in figures]
-    tables = {name: table for name, table in content.items() if figure_of(name) not in figures}
-    tables |= {name: content[name][content[name]["figure"].isin(ids)] for name in (RUNS, CHECKS)}
-    failed = [failure for failure in manifest.failed if failure.figure in ids]
+def _check_stay(figures: Sequence[Figure], content: Mapping[str, pd.DataFrame], place: Path) -> None:
+    """UserError if a figure does not ship with the points of its scenario, so that those without new runs could not stay."""
+    for figure in figures:
+        table = content.get(f"{figure.id}.parquet")
+        if table is None or set(table["point"]) != {point.label for point in figure.points}:
+            why = "does not ship" if table is None else "ships with other points than its scenario has"
+            raise UserError(f"{place}: {figure.id} {why}; leave --by-point out and ship it whole")
+
+
+def _retained(
+    manifest: Manifest, content: Mapping[str, pd.DataFrame], replaced: Mapping[str, Collection[str]], partly: bool
+) -> Retained:
+    """Shipped results without some figures, their runs and checks. All predictions stay: they are of points, not of runs.
+
+    Args:
+        replaced: {figure: points that have new runs}.
+        partly: keep these figures' other points.
+    """
+
+    def stays(figure: str, point: str) -> bool:
+        return figure not in replaced or (partly and point not in replaced[figure])
+
+    tables = {}
+    for name, table in content.items():
+        if name in (RUNS, CHECKS):
+            tables[name] = table[[stays(*place) for place in zip(table["figure"], table["point"], strict=True)]]
+        elif (figure := figure_of(name)) not in replaced:
+            tables[name] = table
+        elif partly:
+            tables[name] = table[[stays(figure, point) for point in table["point"]]]
+    failed = [failure for failure in manifest.failed if stays(failure.figure, failure.point)]
+    ids = [id for id in manifest.figures if partly or id not in replaced]
     return Retained(ids, tables, joined(manifest.versions, set(tables[RUNS]["commit"])), failed)
 
 
 def _merged(
-    kept: Mapping[str, pd.DataFrame], new: Mapping[str, pd.DataFrame], order: list[str]
+    kept: Mapping[str, pd.DataFrame], new: Mapping[str, pd.DataFrame], figures: Sequence[Figure]
 ) -> dict[str, pd.DataFrame]:
-    """The files of both; runs and checks with the rows of both, figure by figure."""
+    """The files of both; tables that both have with the rows of both, in the order of figures and points."""
     content = {**kept, **new}
-    if kept:
-        for name in (RUNS, CHECKS):
-            rows = pd.concat([kept[name], new[name]], ignore_index=True)
-            by_figure = rows.sort_values(
-                "figure", key=lambda ids: ids.map(order.index), kind="stable", ignore_index=True
-            )
-            content[name] = by_figure
-        content[PACKED] = packed([kept[PACKED], new[PACKED]])
+    if not kept:
+        return content
+    order = {figure.id: place for place, figure in enumerate(figures)}
+    made = set(new[RUNS]["figure"])
+    ranks = {(f.id, p.label): rank for f in figures if f.id in made for rank, p in enumerate(f.points)}
+    for name in kept.keys() & new.keys() - {PACKED}:
+        rows = pd.concat([kept[name], new[name]], ignore_index=True)
+        ids = rows["figure"] if name in (RUNS, CHECKS) else [figure_of(name)] * len(rows)
+        places = [(order[id], ranks.get((id, point), 0)) for id, point in zip(ids, rows["point"], strict=True)]
+        content[name] = rows.iloc[sorted(range(len(rows)), key=places.__getitem__)].reset_index(drop=True)
+    content[PACKED] = packed([kept[PACKED], new[PACKED]])
     return content
 
 
@@ -175,6 +212,13 @@ class Runs:
         figures = {f"{id}.parquet": table.assign(**{NOT_RESULT: float("nan")}) for id, table in self.tables.items()}
         return {**figures, RUNS: run_frame(self.runs), CHECKS: check_frame(self.runs)}
 
+    def points(self) -> dict[str, set[str]]:
+        """{figure: labels of the points that were run}."""
+        points: dict[str, set[str]] = {}
+        for finished in self.runs:
+            points.setdefault(finished.run.figure, set()).add(finished.run.point.label)
+        return points
+
     def manifest(self, scale: str) -> dict[str, Any]:
         """Their manifest (manifest_of())."""
         return manifest_of(scale, run_frame(self.runs), _versions(self.runs), self.failed)
@@ -185,21 +229,47 @@ def load_runs(campaign: Finished, say: Say = lambda text: None) -> Runs:
     place = campaign.results / campaign.scale
     if not campaign.results.is_dir():
         raise UserError(f"{campaign.results}: there is no such folder of results")
+    tables = {} if campaign.by_point else _tables_of(campaign, place)
+    finished: list[FinishedRun] = []
+    for figure in campaign.figures:
+        say(f"{figure.id}: hashing runs")
+        if campaign.by_point:
+            runs = _runs_of_whole_points(campaign, figure)
+        else:
+            runs = _runs_of_table(campaign, figure, tables[figure.id])
+            _check_complete(campaign, figure, runs)
+        made = load_all(runs)
+        if campaign.by_point:
+            tables[figure.id] = table_of_rows([row for one in made for row in one.rows])
+        else:
+            _check_table(figure, tables[figure.id], made, place)
+        finished += made
+    _check_one_origin(finished)
+    return Runs(tables, finished, failed_runs(finished, campaign.accepted))
+
+
+def _tables_of(campaign: Finished, place: Path) -> dict[str, pd.DataFrame]:
+    """The figures' tables. UserError if one is missing."""
     for figure in campaign.figures:
         if not (place / f"{figure.id}.parquet").exists():
             raise UserError(
                 f"{place / figure.id}.parquet: is missing: the campaign is not finished; {_command_for(campaign, figure)}"
             )
-    tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures}
-    finished: list[FinishedRun] = []
-    for figure in campaign.figures:
-        say(f"{figure.id}: hashing runs")
-        runs = _runs_of_table(campaign, figure, tables[figure.id])
-        _check_complete(campaign, figure, runs)
-        finished += load_all(runs)
-        _check_table(figure, tables[figure.id], finished[-len(runs) :], place)
-    _check_one_origin(finished)
-    return Runs(tables, finished, failed_runs(finished, campaign.accepted))
+    return {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures}
+
+
+def _runs_of_whole_points(campaign: Finished, figure: Figure) -> list[Run]:
+    """The runs of the points that have at least the seeds which they begin with. UserError if no point has."""
+    seeds = {}
+    for point in figure.points:
+        folder = campaign.results / "runs" / figure.id / point.label
+        made = next(n for n in itertools.count() if not (folder / f"seed-{n + 1}" / SUMMARY).is_file())
+        seeds[point.label] = made if made >= figure.trials_of(point) else 0
+    if not any(seeds.values()):
+        raise UserError(
+            f"{figure.id}: no point has all of its runs in {campaign.results}; {_command_for(campaign, figure)}"
+        )
+    return runs_of(figure, seeds, campaign.results)
 
 
 def _command_for(campaign: Finished, figure: Figure) -> str:

@@ -390,3 +390,8 @@ def test_what_has_no_effect_in_a_files_own_values_is_noted(tmp_path):
     path.write_text(SCENARIO.replace("nic", "off, ecn: on") + "sweep: {network.qdisc.kind: [fifo, codel, fq_codel]}\n")
     done = CliRunner().invoke(app, ["run", str(path), "--out", str(tmp_path / "out"), "--kernel", "none"])
     assert "note: hosts.ecn on would have no effect: the queue marks no packets: it is fifo" in done.output
+
+
+def test_points_ship_only_beside_what_ships():
+    for words in ((), ("--replace",)):
+        assert "--by-point: is of --add alone" in bbrlab("ship", "tang/fig2", "--by-point", *words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -88,6 +89,50 @@ def test_a_figure_that_ships_is_replaced(campaign, first, tmp_path):
     before = contents(first)
     pack(finished(campaign, FIRST), first, others=OtherFigures.KEEP)
     assert contents(first) == before, "the same runs are the same bytes"
+
+
+def test_points_of_a_figure_ship_one_by_one(campaign, first, tmp_path):
+    """A point that has all of its runs takes the place of what ships of it; the other point stays, whatever ships of it."""
+    before = contents(first)
+    manifest, content = read_shipped(first, "smoke")
+    table = content[f"{FIRST}.parquet"]
+    new, old = table["point"].drop_duplicates()
+    content[f"{FIRST}.parquet"] = table.assign(goodput_mbit=7.0)
+    for name in ("runs.parquet", "checks.parquet"):
+        content[name] = content[name][(content[name]["point"] != new) | (content[name]["seed"] == 1)]
+    replace_shipped(first / "smoke", content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
+    part = shutil.copytree(campaign, tmp_path / "part")
+    shutil.rmtree(part / "runs" / FIRST / old / "seed-2")  # of its two seeds
+    shutil.rmtree(part / "smoke")  # without the table, which is of whole figures
+    asked = Finished("smoke", figures_at("smoke", [FIRST]), part, by_point=True)
+    packed = pack(asked, first, others=OtherFigures.KEEP)
+    after = read_shipped(first, "smoke")[1]
+    goodput = after[f"{FIRST}.parquet"].set_index("point")["goodput_mbit"]
+    assert goodput[new].tolist() == table.set_index("point")["goodput_mbit"][new].tolist()
+    assert set(goodput[old]) == {7.0} and packed.figures == {FIRST: 4}
+    pack(dataclasses.replace(asked, results=campaign), first, others=OtherFigures.KEEP)
+    assert contents(first) == before, "all points one by one are the whole figure, byte by byte"
+
+
+def test_points_that_cannot_ship_alone(campaign, first, tmp_path):
+    before = contents(first)
+
+    def refused(asked: Finished, match: str) -> None:
+        with pytest.raises(UserError, match=match):
+            pack(dataclasses.replace(asked, by_point=True), first, others=OtherFigures.KEEP)
+        assert contents(first) == before
+
+    part = shutil.copytree(campaign, tmp_path / "part")
+    for seed in (part / "runs" / FIRST).glob("*/seed-1"):
+        shutil.rmtree(seed)
+    refused(finished(part, FIRST), f"{FIRST}: no point has all of its runs in .*part; run: .*{FIRST}")
+    refused(finished(campaign, SECOND), f"{SECOND} does not ship; leave --by-point out and ship it whole")
+    manifest, content = read_shipped(first, "smoke")
+    table = content[f"{FIRST}.parquet"]
+    content[f"{FIRST}.parquet"] = table.assign(point=table["point"] + "x")
+    replace_shipped(first / "smoke", content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
+    before = contents(first)
+    refused(finished(campaign, FIRST), f"{FIRST} ships with other points than its scenario has; leave --by-point out")
 
 
 def test_a_figure_that_stays_may_have_other_points_than_its_scenario(campaign, first):
