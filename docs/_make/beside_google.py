@@ -173,15 +173,11 @@ def conditions_table(loss: pd.DataFrame, queue: pd.DataFrame) -> str:
         for row, errors in zip(table.to_dict("records"), in_errors(table), strict=True):
             words = _loss_words(row) if "cca" in row else _queue_words(row)
             google = f"{row['google']:.{digits}f}" if row.get("not_kept") else _with_error(row, "google", digits)
-            ours, before, seeds = (
-                _with_error(row, "ours", digits),
-                f"{row['before']:.{digits}f}",
-                f"{row['ours_seeds']:.0f}",
-            )
+            ours, seeds = _with_error(row, "ours", digits), f"{row['ours_seeds']:.0f}"
             missed.append(abs(errors) > AIM)
             away = f"**{errors:+.1f}, missed**" if missed[-1] else f"{errors:+.1f}"
-            rows.append((words, google, before, ours, seeds, away))
-    lines = marks.table(("", "Google's", "ours before", "ours", "seeds", "in standard errors"), rows)
+            rows.append((words, google, ours, seeds, away))
+    lines = marks.table(("", "Google's", "ours", "seeds", "in standard errors"), rows)
     return (
         "\n".join([*lines, "", f"{len(missed) - sum(missed)} of {len(missed)} are within two standard errors."]) + "\n"
     )
