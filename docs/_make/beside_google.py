@@ -177,20 +177,20 @@ def conditions_table(loss: pd.DataFrame, queue: pd.DataFrame) -> str:
             missed.append(abs(errors) > AIM)
             away = f"**{errors:+.1f}, missed**" if missed[-1] else f"{errors:+.1f}"
             rows.append((words, google, ours, seeds, away))
-    lines = marks.table(("", "Google's", "ours", "seeds", "in standard errors"), rows)
+    lines = marks.table(("Mbit/s with random loss, or queue in RTTs", "Google's", "ours", "seeds", "in standard errors"), rows)
     return (
         "\n".join([*lines, "", f"{len(missed) - sum(missed)} of {len(missed)} are within two standard errors."]) + "\n"
     )
 
 
 def _loss_words(row: dict[Hashable, Any]) -> str:
-    return f"{label_of_cca(row['cca'])}, {row['loss_percent']:g} % lost: Mbit/s"
+    return f"{label_of_cca(row['cca'])}, {row['loss_percent']:g} % lost"
 
 
 def _queue_words(row: dict[Hashable, Any]) -> str:
     late = f", the second {row['second_starts_s']:g} s later" if row["figure"] == DELAYED else ""
     paced = "" if str(row["figure"]).startswith("bless2025") else ", paced by TCP"
-    return f"two flows, {row['rtt_ms']:g} ms, {row['buffer_bdp']:g} BDP{late}{paced}: queue in RTTs"
+    return f"two flows, {row['rtt_ms']:g} ms, {row['buffer_bdp']:g} BDP{late}{paced}"
 
 
 def traces_table(states: pd.DataFrame) -> str:

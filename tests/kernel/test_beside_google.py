@@ -147,7 +147,7 @@ def test_a_difference_in_standard_errors():
     table = pd.DataFrame([cell | {"ours": ours, "ours_sd": 3.0, "ours_seeds": 3} for ours in (70.0, 80.0)])
     assert in_errors(table).to_list() == pytest.approx([-5 / 6**0.5, 5 / 6**0.5])
     line = conditions_table(table, queues()).splitlines()[2]
-    assert line == "| BBRv3, 1 % lost: Mbit/s | 75.0 ± 1.7 | 70.0 ± 1.7 | 3 | **-2.0, missed** |"
+    assert line == "| BBRv3, 1 % lost | 75.0 ± 1.7 | 70.0 ± 1.7 | 3 | **-2.0, missed** |"
 
 
 def test_a_difference_of_known_size_is_what_the_page_says():
