@@ -177,7 +177,9 @@ def conditions_table(loss: pd.DataFrame, queue: pd.DataFrame) -> str:
             missed.append(abs(errors) > AIM)
             away = f"**{errors:+.1f}, missed**" if missed[-1] else f"{errors:+.1f}"
             rows.append((words, google, ours, seeds, away))
-    lines = marks.table(("Mbit/s with random loss, or queue in RTTs", "Google's", "ours", "seeds", "in standard errors"), rows)
+    lines = marks.table(
+        ("Mbit/s with random loss, or queue in RTTs", "Google's", "ours", "seeds", "in standard errors"), rows
+    )
     return (
         "\n".join([*lines, "", f"{len(missed) - sum(missed)} of {len(missed)} are within two standard errors."]) + "\n"
     )

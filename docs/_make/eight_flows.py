@@ -15,8 +15,10 @@ def table() -> str:
     """A line for each setting, code and noise, in Markdown."""
     rows = []
     tried = published_table("google/eight_flows")
-    tried = tried[tried["code"].isin(WHOSE)]  # of the earlier bbr3 this cell scatters by seed, so single runs tell nothing
-    for (setting, code, noise), runs in tried.groupby(["setting", "code", "noise"], sort=False):
+    # Of the earlier bbr3 this cell scatters by seed, so single runs tell nothing.
+    for (setting, code, noise), runs in tried[tried["code"].isin(WHOSE)].groupby(
+        ["setting", "code", "noise"], sort=False
+    ):
         shares = ", ".join(f"{share:.3f}" for share in runs["share_of_capacity"])
         rows.append((setting, WHOSE[str(code)], noise, shares))
     return "\n".join(marks.table(("what was tried", "whose", "noise", "share, seed by seed"), rows)) + "\n"
