@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
@@ -150,16 +150,22 @@ def check_parameter_names(points: Sequence[Point], where: str) -> None:
                 raise UserError(f"{where}: flows.{i}.params.{name}: {unknown_parameter_message(flow.cca, name, shown)}")
 
 
-def check_parameters(point: Point, kernel: Kernel) -> None:
+def check_parameters(point: Point, kernel: Kernel, elsewhere: Collection[int] = ()) -> None:
     """UserError for a parameter or a profile that the kernel's CCA does not have, for groups that want one kernel-wide parameter
-    differently, and for a queue or an ECN of L4S, or IPv6, that the kernel does not have."""
+    differently, and for a queue or an ECN of L4S, or IPv6, that the kernel does not have.
+
+    Args:
+        elsewhere: groups whose senders have another kernel, and so no parameters (run/several.py).
+    """
     _check_l4s(point, kernel)
     _check_ip_version(point, kernel)
-    flows = point.scenario.flows
-    for i, flow in enumerate(flows):
+    flows = {i: flow for i, flow in enumerate(point.scenario.flows) if i not in elsewhere}
+    for i, flow in flows.items():
         module = kernel.ccas[flow.cca]
         parameters = kernel.parameters.get(module, [])
-        if module not in kernel.modules and any(f.cca == flow.cca and f.params != flow.params for f in flows[:i]):
+        if module not in kernel.modules and any(
+            f.cca == flow.cca and f.params != flow.params for g, f in flows.items() if g < i
+        ):
             raise UserError(
                 f"{point.scenario.name}: flows.{i}.params: the parameters of {flow.cca} hold for the whole kernel "
                 f"{kernel.name}, so every {flow.cca} group needs the same ones"

@@ -107,7 +107,7 @@ def run_point(
         else:
             plan = make_plan(point, seed, kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
                              helpers=helpers, trace=trace, modules=kernel.modules)  # fmt: skip
-        check_parameters(point, kernel)
+        check_parameters(point, kernel, others)
         add_capture(plan.content, point, capture)
         if tamper:
             tamper(plan.content)

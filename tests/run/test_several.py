@@ -15,7 +15,7 @@ from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import get_kernel
 from bbrlab.kernel.probe import QEMU
 from bbrlab.measure.netlink import HEAD, KIND_QDISC, KIND_SOCKETS, records
-from bbrlab.run import several
+from bbrlab.run import run, several
 from bbrlab.run.run import run_point
 from bbrlab.run.several import plan_several
 from bbrlab.scenario.load import base_point
@@ -76,6 +76,19 @@ def test_groups_of_one_kernel_share_a_machine(kernels):
 def test_what_is_not_possible(kernels, flows, group, said):
     with pytest.raises(UserError, match=said):
         plan_several(point_of(flows=flows), 1, kernels[0], {group: kernels[1]})
+
+
+def test_a_group_may_have_an_algorithm_that_only_its_senders_kernel_has(kernels, tmp_path, monkeypatch):
+    """As Google's BBRv3 beside BBRv1 of a kernel that has no other: it has no parameters, which are all that would be looked up there."""
+
+    def machines_start(machine, scratch, point, plan, senders, log):
+        raise UserError(f"{len(senders)} beside the bottleneck's")
+
+    monkeypatch.setattr(run, "kernel_for", lambda name, *_: kernels[name == "lab-6.1-qemu"])
+    monkeypatch.setattr(run.iperf3_library, "library_folder", lambda: tmp_path)
+    monkeypatch.setattr(run, "run_several", machines_start)
+    with pytest.raises(UserError, match="^1 beside"):
+        run_point(point_of(), 1, tmp_path / "out", backend="qemu", sender_kernels={2: "lab-6.1-qemu"})
 
 
 def test_only_qemu_has_several_machines(tmp_path):
