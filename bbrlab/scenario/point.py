@@ -32,9 +32,10 @@ class Point:
 
     @functools.cached_property
     def conditions(self) -> dict[str, Any]:
-        """What the point is, in the same words for every figure (docs/reference/results.md); of several links in a row the first
-        that the first group crosses, as ``bottleneck`` of summary.json."""
-        network = self.scenario.links_of(self.scenario.flows[0])[0]
+        """What the point is, in the same words for every figure (docs/reference/results.md); of several links the first that the
+        first group crosses, as ``bottleneck`` of summary.json."""
+        first = self.scenario.flows[0]
+        network = self.scenario.towards(first.direction).links_of(first)[0]
         return {
             "rate_mbit": network.rate_mbit,
             "base_rtt_ms": network.mean_rtt_ms,

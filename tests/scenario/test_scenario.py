@@ -320,6 +320,16 @@ def test_the_offset_of_an_rtt_is_at_most_a_packets_time_at_the_link_that_the_dat
     assert most == pytest.approx([1514 * 8e-3 / mbit for mbit in (forward_mbit, reverse_mbit)], rel=0.05)
 
 
+@pytest.mark.parametrize("first", ["forward", "reverse"])
+def test_conditions_are_of_the_bottleneck_that_the_first_group_crosses(first):
+    """As the metrics of the run, beside which they stand in tables."""
+    flows = [{"cca": "cubic", "direction": first}, {"cca": "cubic", "direction": "forward"}]
+    reverse = {"rate_mbit": 2, "buffer": {"packets": 10}, "qdisc": {"kind": "codel"}}
+    conditions = base_point(validate(scenario_dict(flows=flows, network__reverse=reverse), "s")).conditions
+    own = conditions["rate_mbit"], conditions["buffer_bytes"], conditions["qdisc"]
+    assert (own == (2, 15140, "codel")) == (first == "reverse")
+
+
 def test_one_rtt_is_set_in_place_of_several_and_the_reverse():
     content = {"flows": [{"cca": "cubic", "count": 2, "rtts_ms": [10, 20]}]}
     assign(content, "flows.0.rtt_ms", 30, "s")
