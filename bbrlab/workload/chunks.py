@@ -58,4 +58,24 @@ def read_chunks(path: Path) -> pd.DataFrame:
         lines_read.append((flow, chunk, start, pause, size))
     if not lines_read:
         raise UserError(f"{path}: has no flow")
-    return pd.DataFrame(lines_read, columns=list(COLUMNS))
+    chunks = pd.DataFrame(lines_read, columns=list(COLUMNS))
+    _check_order(chunks.sort_values(["flow", "chunk"], kind="stable"), path)
+    return chunks
+
+
+def _check_order(chunks: pd.DataFrame, path: Path) -> None:
+    """UserError for a flow whose chunks are not 0, 1, 2, ... with one start: the guest counts them in their order, and what it says
+    of another number would be lost.
+
+    Args:
+        chunks: by flow and chunk; their index counts the lines behind the file's first.
+    """
+    of_flow = chunks.groupby("flow")
+    wrong = (chunks["chunk"] != of_flow.cumcount()) | (chunks["start_s"] != of_flow["start_s"].transform("first"))
+    if wrong.any():
+        at = int(wrong.to_numpy().argmax())
+        line, row = int(chunks.index[at]) + 2, chunks.iloc[at]
+        raise UserError(
+            f"{path}:{line}: chunk {row['chunk']:g} of flow {row['flow']:g}, start_s {row['start_s']:g}: number each flow's chunks 0, 1, "
+            "2, ..., once each, and give all of them the start_s of the first"
+        )

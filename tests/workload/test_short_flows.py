@@ -78,6 +78,10 @@ def test_the_three_configurations_carry_the_same_bytes():
         ("flow,chunk,start_s,pause_s,bytes\n0,0,0,0,100\n1,0,-1,0,100\n", ":3: "),
         ("flow,chunk,start_s,pause_s,bytes\n0,0,0,0,3\n", "bytes at least 8"),
         ("flow,chunk,start_s,pause_s,bytes\n", "has no flow"),
+        ("flow,chunk,start_s,pause_s,bytes\n0,0,1,0,100\n0,2,1,1,100\n", ":3: chunk 2 of flow 0"),
+        ("flow,chunk,start_s,pause_s,bytes\n0,1,1,0,100\n", ":2: chunk 1 of flow 0"),
+        ("flow,chunk,start_s,pause_s,bytes\n7,0,1,0,100\n8,0,1,0,100\n7,0,1,1,100\n", ":4: chunk 0 of flow 7"),
+        ("flow,chunk,start_s,pause_s,bytes\n0,0,1,0,100\n0,1,2,1,100\n", ":3: .* start_s 2: .* start_s of the first"),
     ],
 )
 def test_what_is_no_workload(tmp_path, text, words):
