@@ -12,7 +12,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment.plan_types import SNAPLEN, GuestPlan, TapPlan
 from bbrlab.experiment.report import Report
 from bbrlab.measure.packets import DATA_AT, Tap, write_capture
-from bbrlab.run.memory import flight_bytes
+from bbrlab.run.memory import flight_bytes, highest_of_all_mbit
 from bbrlab.run.output import BOTTLENECK, RECEIVERS, SENDERS
 from bbrlab.scenario.point import Point
 
@@ -54,13 +54,10 @@ def add_capture(plan: GuestPlan, point: Point, capture: Capture) -> None:
         taps += [{"host": None, "device": link["device"]} for link in plan["bottlenecks"]]
     if "hosts" in capture.places:
         taps += [{"host": h["name"], "device": f"{h['name']}-eth0"} for h in plan["hosts"]]
-    rates = [
-        *(link.rate_mbit for link in point.scenario.network.bottlenecks),
-        *[c.rate_mbit or 0 for c in point.scenario.network.changes],
-    ]
-    frame = point.scenario.network.frame_bytes
+    network = point.scenario.network
+    frame = network.frame_bytes
     flight = flight_bytes(point) / frame
-    packets = HEADROOM * max(rates) * 1e6 / 8 / frame / plan["sample_hz"] + flight
+    packets = HEADROOM * highest_of_all_mbit(network) * 1e6 / 8 / frame / plan["sample_hz"] + flight
     frames = 1 << math.ceil(math.log2(max(LEAST_FRAMES, packets)))
     frame_bytes = 1 << math.ceil(math.log2(DATA_AT + capture.snaplen))
     plan["capture"] = {

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from bbrlab.experiment.plan import Plan
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import highest_mbit
-from bbrlab.scenario.schema import MAX_STREAMS, Flow, Scenario
+from bbrlab.scenario.schema import MAX_STREAMS, Flow, Network, Scenario
 
 WORKLOAD_BYTES = 100  # of a process for each row of its workload, with room to spare
 FQ_FLOW_BYTES = 192  # struct fq_flow, with room to spare
@@ -66,19 +66,25 @@ def largest_part(point: Point, workload_bytes: float = 0, *, virtual: bool = Tru
 def flight_bytes(point: Point) -> float:
     """Bytes that can be in flight and queued at once."""
     network = point.scenario.network
-    rtts = [network.mean_rtt_ms, *[c.rtt_ms or 0 for c in network.changes]]
-    rtts += [max(f.rtt_ms) if isinstance(f.rtt_ms, list) else f.rtt_ms or 0 for f in point.scenario.flows]
-    rtts += [rtt_ms for f in point.scenario.flows for rtt_ms in f.rtts_ms or ()]
-    rtts = [rtt_ms + network.data_path.varies_ms for rtt_ms in rtts] if network.data_path else rtts
-    rates = [link.rate_mbit for link in network.bottlenecks] + [c.rate_mbit or 0 for c in network.changes]
-    rates += [highest_mbit(network)] if network.opportunities else []
+    rtts = [network.rtt_ms, *(c.rtt_ms for c in network.changes), *(f.rtt_ms for f in point.scenario.flows)]
+    longest = [max(rtt_ms) if isinstance(rtt_ms, list) else rtt_ms or 0.0 for rtt_ms in rtts]
+    longest += [rtt_ms for f in point.scenario.flows for rtt_ms in f.rtts_ms or ()]
+    varies_ms = (network.jitter.ms if network.jitter else 0.0) + (
+        network.data_path.varies_ms if network.data_path else 0.0
+    )
+    rtt_ms, bytes_per_s = max(longest) + varies_ms, highest_of_all_mbit(network) * 1e6 / 8
     if network.reverse is None:
-        whole_ms = max(rtts) + network.links_rtt_ms
-        return max(rates) * 1e6 / 8 * whole_ms * 1e-3 + sum(link.buffer_bytes for link in network.bottlenecks)
+        whole_ms = rtt_ms + network.links_rtt_ms
+        return bytes_per_s * whole_ms * 1e-3 + sum(link.buffer_bytes for link in network.bottlenecks)
     acks = network.towards("reverse")
-    waits_s = (max(rtts) + acks.grants_ms) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
+    waits_s = (rtt_ms + acks.grants_ms) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
     queues = network.buffer_bytes + ACK_MEMORY * acks.buffer_bytes
-    return min(max(rates + [acks.rate_mbit]) * 1e6 / 8 * waits_s, FLIGHT_BYTES_MAX) + queues
+    return min(bytes_per_s * waits_s, FLIGHT_BYTES_MAX) + queues
+
+
+def highest_of_all_mbit(network: Network) -> float:
+    """The highest nominal rate in Mbit/s that any bottleneck of a network ever has, in either direction."""
+    return max(map(highest_mbit, [*network.bottlenecks, network.towards("reverse")]))
 
 
 def workload_bytes(plan: Plan) -> float:

@@ -39,7 +39,14 @@ def test_memory_is_planned_by_what_there_is_many_of():
     assert largest_part(point_of(), 1e9).startswith("short flows (traffic): 954 MiB")
     paced = point_of(flows=[{"cca": "cubic", "count": 1000, "rtt_ms": [10, 100]}], hosts__pacing="fq")
     assert guest_bytes(paced) == guest_bytes(point_of(**many["flows with an iperf3 each"])) + (1000 << 19)
+    slow = {"network__rate_mbit": 1000, "network__buffer": {"packets": 20}}
     flows = many["flows (count)"]
+    assert guest_bytes(
+        point_of(**slow, network__rtt_ms=10, network__jitter={"kind": "slotted", "ms": 990})
+    ) == guest_bytes(point_of(**slow, network__rtt_ms=1000))
+    assert guest_bytes(point_of(**slow, network__rtt_ms=[10, 1000])) == guest_bytes(
+        point_of(**slow, network__rtt_ms=1000)
+    )
     assert guest_bytes(point_of(**flows), virtual=False) == guest_bytes(point_of(**flows)) + (4000 << 20), (
         "iperf3's blocks"
     )

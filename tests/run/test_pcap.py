@@ -136,6 +136,18 @@ def test_rings_grow_with_what_passes_between_two_samples():
     assert max(seldom, fast, long) < RINGS_MOST_BYTES
 
 
+def test_rings_are_as_large_as_the_fastest_link_of_either_direction_needs():
+    """What a trace says of the rate in place of rate_mbit, too."""
+    here = {"network__rate_mbit": 1, "network__buffer": {"packets": 20}}
+    one_way = Capture(("bottleneck",))
+    reverse = {"rate_mbit": 1000, "buffer": {"packets": 20}}
+    flows = [{"cca": "cubic", "direction": "reverse"}]
+    needed = planned(one_way, **here | {"network__rate_mbit": 1000})["capture"]["frames"]
+    assert planned(one_way, **here, network__reverse=reverse, flows=flows)["capture"]["frames"] >= needed
+    slow = planned(one_way, **here, sample_hz=0.2)["capture"]["frames"]
+    assert planned(one_way, **here, network__trace="wifi", sample_hz=0.2)["capture"]["frames"] > slow
+
+
 def test_too_many_packets_between_samples_are_refused_in_words():
     with pytest.raises(UserError, match=r"--pcap: what 2 interfaces may see .* sample more often than sample_hz 0.1,"):
         planned(Capture(("hosts",)), network__rate_mbit=10000, sample_hz=0.1)
