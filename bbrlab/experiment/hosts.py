@@ -196,12 +196,12 @@ def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str,
         c.rate_mbit for c in scenario.network.changes if c.rate_mbit
     ]
     rtts = [rtt_max_ms] + [c.rtt_ms + scenario.network.links_rtt_ms for c in scenario.network.changes if c.rtt_ms]
-    if path := scenario.network.data_path:
-        rtts = [rtt_ms + path.varies_ms for rtt_ms in rtts]
-    flight = max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + sum(link.buffer_bytes for link in links)
+    jitter, path = scenario.network.jitter, scenario.network.data_path
+    longest_ms = max(rtts) + (jitter.ms if jitter else 0.0) + (path.varies_ms if path else 0.0)
+    flight = max(rates) * 1e6 / 8 * longest_ms * 1e-3 + sum(link.buffer_bytes for link in links)
     if scenario.network.reverse:  # with ACKs that wait for each other; and flows that go that way
         acks = scenario.network.towards("reverse")
-        waits_s = (max(rtts) + acks.grants_ms) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
+        waits_s = (longest_ms + acks.grants_ms) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
         flight = max(rates + [acks.rate_mbit]) * 1e6 / 8 * waits_s + scenario.network.buffer_bytes + acks.buffer_bytes
     window = min(1 << 30, max(MIN_WINDOW_BYTES, int(WINDOW_FLIGHTS * flight)))
     hosts = scenario.hosts

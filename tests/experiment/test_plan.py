@@ -238,6 +238,11 @@ def test_windows_are_never_the_limit_by_default():
     flight = 10e9 / 8 * 0.1 * 3
     assert int(sysctls["net.ipv4.tcp_rmem"].split()[2]) > flight
     assert int(sysctls["net.ipv4.tcp_wmem"].split()[2]) > flight
+    shaken = {"network__rate_mbit": 1000, "network__rtt_ms": 10, "network__buffer": {"packets": 20}}
+    sysctls = plan_of(**shaken, network__jitter={"kind": "slotted", "ms": 1000}).content["sysctls"]
+    assert int(sysctls["net.ipv4.tcp_rmem"].split()[2]) > 1e9 / 8 * 1.01 * 3, (
+        "ACKs that jitter delays are of a flight, too"
+    )
     limited = plan_of(hosts__rmem_max_bytes=20_000, hosts__wmem_max_bytes=10_000).content
     assert limited["sysctls"]["net.ipv4.tcp_rmem"] == "4096 20000 20000"
     assert limited["sysctls"]["net.ipv4.tcp_wmem"] == "4096 10000 10000"
