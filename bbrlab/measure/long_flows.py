@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,10 +77,22 @@ class LongFlow:
     @cached_property
     def goodput_mbit(self) -> float:
         """Mbit/s; 0 for a flow that is silent in the window, or had no data acknowledged by its end."""
-        low, high = self.scenario.window_s
+        return self._goodput_mbit(*self.scenario.window_s)
+
+    def _goodput_mbit(self, low: float, high: float) -> float:
         if not self.counters.acked_data(high):
             return 0.0
         return (self.acked_bytes(high) - self.acked_bytes(low)) * 8e-6 / (high - low)
+
+    @property
+    def goodput_while_sampled_mbit(self) -> float:
+        """Mbit/s between its first and its last sample of the window; NaN if that is one instant, or nothing was measured."""
+        times_s, (low, high) = self.counters.times_s[self.inside & self.was_measured], self.scenario.window_s
+        if len(times_s) < 2:
+            return math.nan
+        begin, end = float(times_s[0]), float(times_s[-1])
+        whole = begin - low <= self.counters.late_s, high - end <= EDGE_TOLERANCE_S
+        return self._goodput_mbit(low if whole[0] else begin, high if whole[1] else end)
 
     @property
     def is_bbr(self) -> bool:
@@ -94,7 +107,7 @@ class LongFlow:
         told = ~np.isnan(self.samples("bbr_bw"))
         extra_bytes = self.samples("bbr_extra_acked") * self.samples("snd_mss")
         jitter = (
-            jitter_ms(np.array(extra_bytes.mean()), np.array(self.goodput_mbit))
+            jitter_ms(np.array(extra_bytes.mean()), np.array(self.goodput_while_sampled_mbit))
             if len(extra_bytes)
             else np.array(np.nan)
         )

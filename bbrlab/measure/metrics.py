@@ -134,7 +134,7 @@ _GROUP = (
            "", "unfinished_flows"),
     Metric("unfinished_flows", "flows", "unfinished flows", "finite flows that did not end within the run", "count; null for a group without a size"),
     Metric("bbr_jitter_ms", "ms", "BBR's estimate of the jitter", "BBR's own estimate of the jitter (bbr2, bbr3)",
-           "mean over flows of extra_acked x segment size over the flow's goodput, at the window's samples", f"{_BLESS}, Fig. 12", _SAMPLED),
+           "mean over flows of extra_acked x segment size over the flow's goodput, at the window's samples and between the first and the last of them", f"{_BLESS}, Fig. 12", _SAMPLED),
     Metric("bbr_jitter_ms_max", "ms", "BBR's largest estimate of the jitter", "largest of BBR's own estimates of the jitter, second by second (bbr2, bbr3)",
            "mean over flows of the largest, over the window's whole seconds, of mean extra_acked x segment size over the second's goodput", f"{_BLESS}, Fig. 12", _SAMPLED,
            since=_DAY),

@@ -441,6 +441,16 @@ def test_a_flow_of_which_nothing_was_delivered_in_the_window_is_in_no_mean():
     assert (values["rtt_ms_mean"], values["cwnd_packets"], values["sampled_flows"]) == (300, 4, 1)
 
 
+def test_jitter_of_a_flow_that_is_there_for_a_part_of_the_window_is_over_that_part():
+    """Both of its parts are: 10 packets of 1000 bytes at 0.8 Mbit/s are 100 ms, whenever it began."""
+    shaken = {"flows": ({"cca": "bbr3"},), "bbr_extra_acked": [10.0] * 3, "bbr_bw": [1e5] * 3, "snd_mss": [1000] * 3}
+    for times, acked in (((0.0, 5.0, 10.0), [0, 500_000, 1_000_000]), ((6.0, 8.0, 10.0), [0, 200_000, 400_000])):
+        (group,) = measured(times=times, bytes_acked=acked, bytes_sent=acked, delivered=[1, 500, 1000], **shaken)[
+            "groups"
+        ]
+        assert group["bbr_jitter_ms"] == pytest.approx(100)
+
+
 def test_flows_that_only_opened_carried_nothing():
     """Ten flows whose cookies were acknowledged: no goodput, and not fairness 1."""
     opened = {"bytes_acked": [0, 38, 38], "bytes_sent": [0, 37, 37], "delivered": [0, 2, 2]}
