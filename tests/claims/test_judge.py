@@ -515,6 +515,35 @@ def test_root_mean_squares_on_the_limit_err_as_documented(tmp_path, cells, seeds
     assert max(told.count(v) for v in (REPRODUCED, NOT_REPRODUCED)) / len(told) <= worst + 0.015
 
 
+LINE = np.linspace(0, 2, 17)
+
+
+@pytest.mark.parametrize(
+    ("metric", "truth", "seeds", "more", "less"),
+    [
+        ("max(x)", [5] + [0] * 16, 3, 1 / 40, 1 / 40),
+        ("max(x) - min(x)", [0, 10] + [5] * 15, 3, 1 / 40, 1 / 40),
+        ("median(x)", [0, 10, 20, 30, 40], 3, 1 / 40, 1 / 40),
+        ("max(x)", [0] * 17, 10, 1 / 5, 1 / 40),
+        ("max(x) - min(x)", [0] * 17, 10, 1 / 3, 1 / 40),
+        ("median(x)", [0] * 17, 10, 1 / 6, 1 / 6),
+        ("max(x)", LINE, 10, 1 / 25, 1 / 11),
+    ],
+)
+def test_the_largest_and_the_median_of_near_points_err_as_documented(tmp_path, metric, truth, seeds, more, less):
+    """How often a number is falsely called more than it is, or less; truth in standard deviations of a seed (verdicts.md)."""
+    metric = metric.replace("x)", "share_of_capacity)")
+    claim = only_claim(tmp_path, series("{at_most: 0.05}").replace("metric: share_of_capacity", f"metric: {metric}"))
+    rng = np.random.default_rng(7)
+    number = float(expressions.evaluate(claim.trees[0], {"share_of_capacity": np.array(truth)}))
+    told = [
+        outcome(Expectation(above=number), of_parts(pseudo_values(claim, {"share_of_capacity": draws}, []))).verdict
+        for draws in rng.normal(truth, 1, (600, seeds, len(truth)))
+    ]
+    for verdict, rate in ((REPRODUCED, more), (NOT_REPRODUCED, less)):
+        assert told.count(verdict) / len(told) == pytest.approx(rate, abs=3 * math.sqrt(rate * (1 - rate) / len(told)))
+
+
 def test_an_order_is_its_smallest_step(tmp_path):
     found = one(tmp_path, ORDER, lambda point, seed: point.values["flows.0.count"] / 10 + seed / 1e4)
     assert found.verdict == REPRODUCED, "its steps are equal in three seeds, and far from 0"
