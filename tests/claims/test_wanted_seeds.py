@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bbrlab.claims.inference import enough_equal, estimate, looks
 from bbrlab.claims.judge import outcome
 from bbrlab.claims.schema import Expectation
-from bbrlab.claims.wanted_seeds import narrow_enough, wanted_seeds
+from bbrlab.claims.wanted_seeds import PART_OF_TOLERANCE, narrow_enough, wanted_seeds
 from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import INCONCLUSIVE, REPRODUCED
 from tests.made_up import GOOD, ORDER, expecting, judge_claim, of_parts, of_seeds, only_claim, partly, series, table
@@ -164,7 +164,7 @@ def test_the_mean_decides_nothing(values, shift, half_width):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("deviation", [0.1, 0.33, 0.5, 1.0])
+@pytest.mark.parametrize("deviation", [0.05, 0.16, 0.25, 0.5])
 @pytest.mark.parametrize(("first", "largest"), [(2, 1 / 17), (3, 1 / 20)])
 def test_the_error_rate_with_seeds_added(deviation, first, largest):
     """How often a mean on the very edge of a tolerance of 1 is called reproduced, at most (docs/explanation/verdicts.md)."""
@@ -174,7 +174,7 @@ def test_the_error_rate_with_seeds_added(deviation, first, largest):
     for _ in range(campaigns):
         draws, count = rng.normal(0, deviation, CAP), first
         for _round in range(3):
-            count = narrow_enough(draws[:count], 1 / 3, CAP)
+            count = narrow_enough(draws[:count], PART_OF_TOLERANCE * expect.tolerance, CAP)
         wrong += outcome(expect, of_parts(draws[:count])).verdict == REPRODUCED
     assert wrong / campaigns < largest + 0.01
 
