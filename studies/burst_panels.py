@@ -34,7 +34,6 @@ class Panel(Strict):
     rival: Literal["cubic", "reno"]
     rate_mbit: Positive
     rtt_ms: Positive
-    buffer_scale: Positive = 1.0  # what the published multiples of the BDP are to be multiplied by
 
 
 class Parts(Strict):
@@ -48,6 +47,7 @@ class Published(Strict):
     """data/burst/panels.yaml: which panels of which paper."""
 
     paper: str
+    buffer_scale: Positive  # what the published multiples of the BDP are to be multiplied by
     panels: dict[str, Panel]  # {figure: panel}; data/PAPER/FIGURE.csv has its cells
     parts: Parts  # where parts() are left out
     fluid: str  # the paper's table of the fluid model's shares
@@ -102,7 +102,7 @@ def modelled(
                 p.rival,
                 p.rate_mbit,
                 p.rtt_ms,
-                x * p.buffer_scale,
+                x * PUBLISHED.buffer_scale,
                 reading=reading,
                 seeds=seeds,
                 versions=changed,

@@ -45,7 +45,7 @@ MISSED = {
 LAB_LIMITS = {("bbr3", "cubic"): 0.03, ("bbr3", "reno"): 0.03, ("bbr2", "cubic"): 0.05, ("bbr2", "reno"): 0.05}
 
 
-KILOBYTE = burst_panels.PANELS["fig5a"].buffer_scale  # bytes of a kilobyte, over 1000
+KILOBYTE = burst_panels.PUBLISHED.buffer_scale  # bytes of a kilobyte, over 1000
 
 
 def rms(values):
