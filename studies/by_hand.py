@@ -18,11 +18,11 @@ from bbrlab.base.errors import UserError
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.metrics import label_of
 from bbrlab.measure.summary import Summary
-from bbrlab.run.output import SAMPLES
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
-from bbrlab.scenario.point import Point
-from studies.run_plots import run_over_time
+from bbrlab_apps.study import draw_runs
+from bbrlab_apps.study.sources import RunSource
 
 FOLDER = "by_hand"  # in the results folder
 SHOWN = ("goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean")
@@ -32,7 +32,6 @@ SHOWN = ("goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean")
 class Tried:
     """A run by hand."""
 
-    point: Point
     changes: Mapping[str, Any]  # {dotted path: value} that differ from the scenario's file
     summary: Summary
     folder: Path  # has summary.json, samples.parquet, manifest.json and guest.log
@@ -68,14 +67,12 @@ def run_by_hand(
         f"{name}: {summary['virtual_s']:g} s in {wall_s:.1f} s ({summary['virtual_s'] / wall_s:.0f} x real time), "
         + (f"SELF-CHECKS FAILED: {', '.join(failed)}" if failed else f"all {len(summary['checks'])} self-checks passed")
     )
-    return Tried(point, dict(changes or {}), summary, folder)
+    return Tried(dict(changes or {}), summary, folder)
 
 
 def over_time(tried: Tried) -> Figure:
-    """Goodput of each flow group and the bottleneck's queue over time."""
-    network = tried.point.scenario.network
-    ccas: list[str] = [flow.cca for flow in tried.point.scenario.flows]
-    return run_over_time(tried.folder / SAMPLES, network.rate_mbit, network.buffer_bytes, ccas)
+    """Goodput of each flow group and the bottleneck's queue over time, as ``bbrlab plot`` draws a run."""
+    return draw_runs.over_time([RunSource(tried.folder.name, RunFolder(tried.folder))], ["goodput", "queue"])
 
 
 def side_by_side(runs: Sequence[Tried]) -> pd.DataFrame:
