@@ -21,26 +21,15 @@ if TYPE_CHECKING:
 
 
 def finished(
-    scale: str,
-    figures: list[str] | None,
-    results: Path,
-    explained: Path | None,
-    without_curves: bool = False,
-    by_point: bool = False,
+    scale: str, figures: list[str] | None, results: Path, explained: Path | None, by_point: bool = False
 ) -> Finished:
     """The campaign to pack, of the names that a command was given (Figures)."""
     from bbrlab.results.figures import figures_at
     from bbrlab_apps.shipping.accepted_failures import read_accepted_failures
     from bbrlab_apps.shipping.pack import Finished
 
-    return Finished(
-        scale,
-        figures_at(scale, figures),
-        results,
-        read_accepted_failures(explained) if explained else (),
-        without_curves,
-        by_point,
-    )
+    accepted = read_accepted_failures(explained) if explained else ()
+    return Finished(scale, figures_at(scale, figures), results, accepted, by_point)
 
 
 def warn_of_changed_code(commits: Mapping[str, int]) -> None:
@@ -90,7 +79,6 @@ def ship(
     results: Annotated[Path | None, typer.Option(help="The campaign's folder; default: the results folder.")] = None,
     out: Annotated[Path | None, typer.Option(help="Default: where the package has its results.")] = None,
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
-    without_curves: Annotated[bool, typer.Option("--without-curves", help="Of the predictions that are missing, compute none that only a page's curves need; bbrlab rejudge adds them.")] = False,
     add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew.")] = False,
     by_point: Annotated[bool, typer.Option("--by-point", help="With --add: of each figure take the points that have all of their runs; its others stay as they ship.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Drop other figures that ship at this scale.")] = False,
@@ -106,7 +94,7 @@ def ship(
 
     scale = scale or load_config().scale
     place = out or paths.SHIPPED
-    campaign = finished(scale, figures, results or paths.results_folder(), explained, without_curves, by_point)
+    campaign = finished(scale, figures, results or paths.results_folder(), explained, by_point)
     if add and replace:
         raise UserError("--add and --replace: give one of them: keep other figures that ship, or drop them")
     if by_point and not add:

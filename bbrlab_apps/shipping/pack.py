@@ -16,15 +16,12 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.base.git import commit_time
 from bbrlab.base.words import number_of
-from bbrlab.claims.columns import prediction_files
-from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.kernel.built import without_build
 from bbrlab.measure import metrics
 from bbrlab.models.predictions import PACKED, PLACE, packed
-from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.results.config import command_in, in_checkout
 from bbrlab.results.curves import choices, curves_of_figure, figure_of, file_of
-from bbrlab.results.figures import Figure, Run, figures_at, has_panel, runs_of, scenario_files
+from bbrlab.results.figures import Figure, Run, figures_at, runs_of, scenario_files
 from bbrlab.results.schema import read_with
 from bbrlab.results.seeds import seeds_needed
 from bbrlab.results.shipped import CHECKS, FORMAT, RUNS, Failed, Manifest, Version, is_shipped, shipped_figures
@@ -34,7 +31,7 @@ from bbrlab.run.manifest import always_loaded
 from bbrlab.run.output import SUMMARY
 from bbrlab_apps.shipping.accepted_failures import AcceptedFailure, failed_runs
 from bbrlab_apps.shipping.finished_run import FinishedRun, check_frame, load_all, run_frame
-from bbrlab_apps.shipping.rejudge import place_of, renew
+from bbrlab_apps.shipping.rejudge import place_of, predictions_read, renew
 from bbrlab_apps.shipping.shipped_folder import Say, check_place, exclusive_access, read_shipped, replace_shipped
 
 LIBRARIES = ("pyarrow", "pandas")
@@ -55,8 +52,6 @@ class Finished:
     figures: Sequence[Figure]  # all of the scale, or some; sorted (in_order())
     results: Path
     accepted: Sequence[AcceptedFailure] = ()  # why runs that failed self-checks are packed nevertheless
-    # Do not compute a missing prediction that no claim reads, only a page's curve; rejudge.rejudge() computes it
-    without_curves: bool = False
     # Of each figure take only the points whose runs are all there; its others stay as they ship
     by_point: bool = False
 
@@ -118,7 +113,7 @@ def pack(
         manifest = manifest_of(
             scale, content[RUNS], [*kept.versions, *_versions(runs.runs)], [*kept.failed, *runs.failed]
         )
-        renew(content, scale, figures, say, jobs=jobs, curves=not campaign.without_curves)
+        renew(content, scale, figures, say, jobs=jobs)
         say("writing")
         return replace_shipped(out / scale, content, manifest)
 
@@ -328,14 +323,10 @@ def predictions_of_campaign(campaign: Finished) -> pd.DataFrame:
     Returns:
         The predictions' columns, and those of PLACE.
     """
-    figures, results = campaign.figures, campaign.results
-    wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, results))
-    for figure in filter(has_panel, figures):
-        wanted |= set(predictions_of(figure.id, figure.scenario, figure.points, results))
-    parts = []
-    for path in sorted(path for path in wanted if path.exists()):
-        parts.append(read_with(path, ["share_of_capacity"]).assign(**dict(zip(PLACE, place_of(path), strict=True))))
-    return packed(parts)
+    there = filter(Path.exists, predictions_read(campaign.figures, campaign.results))
+    return packed(
+        read_with(path, ["share_of_capacity"]).assign(**dict(zip(PLACE, place_of(path), strict=True))) for path in there
+    )
 
 
 def curves_of_campaign(campaign: Finished) -> dict[str, pd.DataFrame]:

@@ -48,20 +48,19 @@ def rejudge(
 
 
 def renew(
-    content: dict[str, pd.DataFrame], scale: str, figures: Sequence[Figure], say: Say, *, models: Sequence[str] = (), jobs: int, curves: bool = True
+    content: dict[str, pd.DataFrame], scale: str, figures: Sequence[Figure], say: Say, *, models: Sequence[str] = (), jobs: int
 ) -> None:  # fmt: skip
     """Replace points, predictions and verdicts in the content of shipped results.
 
     Args:
         content: {file: table}, with the figures' tables and existing predictions.
         models: kinds of predictions to compute anew.
-        curves: also compute predictions that only a page's curves need.
 
     Points that a scenario no longer has are not judged.
     """
     tables = {figure.id: content[f"{figure.id}.parquet"] for figure in figures}
     content["points.parquet"] = tidy(tables)
-    content[PACKED] = _predictions(content[PACKED], figures, say, models, jobs, curves)
+    content[PACKED] = _predictions(content[PACKED], figures, say, models, jobs)
     say("claims")
     with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:
         (Path(place) / scale).mkdir()
@@ -71,20 +70,15 @@ def renew(
 
 
 def _predictions(
-    old: pd.DataFrame, figures: Sequence[Figure], say: Say, models: Sequence[str], jobs: int, curves: bool
+    old: pd.DataFrame, figures: Sequence[Figure], say: Say, models: Sequence[str], jobs: int
 ) -> pd.DataFrame:
     """The predictions that claims and panels of the figures read: old ones, unless they are missing or of a model to compute anew."""
     if unknown := sorted(set(models) - set(KINDS)):
         raise UserError(f"--model {unknown[0]}: there is no such kind of predictions (there are {', '.join(KINDS)})")
-    nowhere = Path()  # only the names below it are used
-    wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, nowhere))
     points = {(figure.id, point.label): point for figure in figures for point in figure.points}
     kept = {tuple(map(str, place)): rows for place, rows in old.groupby(list(PLACE))}
-    for figure in filter(has_panel, figures):
-        of_panel = files_of(figure.id, figure.scenario, figure.points, nowhere)
-        wanted |= {path for path in of_panel if curves or place_of(path) in kept}
     parts, todo = {}, {}
-    for path in sorted(wanted):
+    for path in predictions_read(figures, Path()):  # only the names below it are used
         place = place_of(path)
         if place[2] in models or place not in kept:
             todo[place] = points[place[:2]]
@@ -99,6 +93,14 @@ def _predictions(
             parts[place] = job.result().assign(**dict(zip(PLACE, place, strict=True)))
             say(f"predictions: {number} of {len(todo)}")
     return packed(parts.values())
+
+
+def predictions_read(figures: Sequence[Figure], results: Path) -> list[Path]:
+    """The files of the predictions that claims and panels of the figures read, in order of their names."""
+    wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, results))
+    for figure in filter(has_panel, figures):
+        wanted |= set(files_of(figure.id, figure.scenario, figure.points, results))
+    return sorted(wanted)
 
 
 def place_of(path: Path) -> tuple[str, str, str]:

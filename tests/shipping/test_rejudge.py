@@ -181,7 +181,7 @@ def test_predictions_are_computed_on_the_cores_that_this_process_may_use(monkeyp
 
 def predictions(say=lambda text: None):
     table = read_table(REAL / PACKED)
-    return rejudging._predictions(table.iloc[:0], figures_at("quick", [FIGURES[0]]), say, ["burst"], 2, True)
+    return rejudging._predictions(table.iloc[:0], figures_at("quick", [FIGURES[0]]), say, ["burst"], 2)
 
 
 def test_a_process_that_is_killed_is_no_fault_of_bbrlab(monkeypatch):

@@ -61,7 +61,7 @@ def whole_runs() -> Iterator[None]:
         yield
 
 
-def campaign(results: Path, *figures: str, without_curves: bool = False) -> ship.Finished:
+def campaign(results: Path, *figures: str) -> ship.Finished:
     """What `snakemake -- FIGURE...` leaves of figures: their tables, and the verdicts on each figure alone."""
     for id in figures:
         table = read_figure(REAL / f"{id}.parquet").assign(wall_s=1.0)
@@ -69,7 +69,7 @@ def campaign(results: Path, *figures: str, without_curves: bool = False) -> ship
         claims, statements = verdict_tables({id: table}, "quick", True, results)
         write_table(claims, results / "quick" / f"{id}.claims.parquet")
         write_table(statements, results / "quick" / f"{id}.statements.parquet")
-    return ship.Finished("quick", figures_at("quick", list(figures)), results, without_curves=without_curves)
+    return ship.Finished("quick", figures_at("quick", list(figures)), results)
 
 
 def test_runs_of_two_binaries_of_one_kernel_ship_together():
@@ -170,25 +170,23 @@ def a_quarter(kind: str, point: Point) -> pd.DataFrame:
     return pd.DataFrame({"share_of_capacity": [0.25]})
 
 
-@pytest.mark.parametrize("without_curves", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_predictions_that_are_missing_are_computed(tmp_path, monkeypatch, without_curves):
-    """Those of a page's curves unless they are to be left out."""
+def test_predictions_that_are_missing_are_computed(tmp_path, monkeypatch):
     asked: list[str] = []
     monkeypatch.setattr(rejudging, "_predict", a_quarter)
-    mine = campaign(tmp_path / "mine", MODELLED, without_curves=without_curves)
+    mine = campaign(tmp_path / "mine", MODELLED)
     ship.pack(mine, tmp_path / "out", say=asked.append)
     found = read_table(tmp_path / "out" / "quick" / PACKED)
     points = {point.label for point in mine.figures[0].points}
     curves = {(label, kind) for label in points for kind in KINDS}
-    assert set(zip(found["point"], found["kind"], strict=True)) == (set() if without_curves else curves)
-    assert without_curves or f"predictions: {len(curves)} of {len(curves)}" in asked
+    assert set(zip(found["point"], found["kind"], strict=True)) == curves
+    assert f"predictions: {len(curves)} of {len(curves)}" in asked
 
 
-def test_what_claims_read_is_computed_without_curves(monkeypatch):
+def test_what_claims_read_of_a_figure_that_is_no_panel_is_computed(monkeypatch):
     monkeypatch.setattr(rejudging, "_predict", a_quarter)
-    chosen = figures_at("full", ["questions/adoption", MODELLED])
+    chosen = figures_at("full", ["questions/adoption"])
     read = prediction_files(claims_of(all_statements()), chosen)
-    found = rejudging._predictions(packed([]), chosen, lambda text: None, [], 1, False)
+    found = rejudging._predictions(packed([]), chosen, lambda text: None, [], 1)
     places = zip(found["point"], found["kind"], strict=True)
     assert read and set(places) == {(path.parent.name, path.stem) for path in read}
 
