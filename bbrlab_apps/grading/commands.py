@@ -113,13 +113,9 @@ def assign(
     id_column: IdColumn = None,
     sheets: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write a folder for each student: sheet, scenario, answers to fill in, notebook.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a row for each student to this file.")] = None,
-    scenario: Annotated[
-        Path | None, typer.Option(help="Write the student's scenario to this file (one student).")
-    ] = None,
 ) -> None:  # fmt: skip
     """Draw the personal values of an assignment (rates, delays, seeds) from students' ids: the same on every machine."""
     from bbrlab.base import files
-    from bbrlab.base.yaml_files import dump_yaml
     from bbrlab_apps.grading.load import load_rubric
     from bbrlab_apps.grading.personal import personal
     from bbrlab_apps.grading.report import table_of
@@ -135,12 +131,9 @@ def assign(
     ids = student or (people.ids if people else [])
     if not ids:
         raise UserError("give --student ID, or --roster FILE.csv")
-    if scenario is not None and len(ids) > 1:
-        raise UserError("--scenario is of one student")
     drawn = [personal(loaded, id) for id in dict.fromkeys(ids)]
     head = ["student", *loaded.parameters, "seeds"]
     check_file("--csv", csv, table_of(head, []).encode())
-    check_file("--scenario", scenario)
     if sheets is not None:
         for assignment in drawn:
             folder = sheets / assignment.student
@@ -161,9 +154,6 @@ def assign(
             for assignment in drawn
         ]
         files.write_text(csv, table_of(head, rows))
-    if scenario is not None:
-        content = drawn[0].assignment.scenario.model_dump(exclude_unset=True)
-        files.write_text(scenario, dump_yaml(content))
 
 
 @assignment_app.command("check")

@@ -20,6 +20,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
 from bbrlab.results.nested import differences
+from bbrlab.scenario.load import load_scenario
 from bbrlab_apps.grading import gradescope
 from bbrlab_apps.grading.class_page import class_page, rows_of
 from bbrlab_apps.grading.grade import NOTHING, grade_submission
@@ -388,6 +389,7 @@ def test_sheets_have_nothing_that_is_right(tmp_path):
     own = personal(load_rubric(rubric), "ada")
     sheet = yaml.safe_load((tmp_path / "sheets/ada" / SHEET).read_text())
     assert sheet["seeds"] == own.seeds and sheet["parameters"] == own.parameters
+    assert load_scenario(tmp_path / "sheets/ada/scenario.yaml").network.rtt_ms == own.parameters["rtt_ms"]
     assert len((tmp_path / "drawn.csv").read_text().splitlines()) == 3
 
 
