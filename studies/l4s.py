@@ -102,11 +102,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    table = (
-        coexistence(pd.read_parquet(options.folder / "runs.parquet"))
-        if options.folder
-        else published_table("questions/l4s")
-    )
+    runs = options.folder and options.folder / "runs.parquet"
+    if runs and not runs.is_file():
+        parser.error(f"{runs}: is not there; give the folder that bbrlab sweep scenarios/l4s.yaml wrote")
+    table = coexistence(pd.read_parquet(runs)) if runs else published_table("questions/l4s")
     set_style()
     coexistence_picture(table).savefig(options.out, dpi=110)
     shown = means(table, "goodput_mbit").round(2)

@@ -19,6 +19,7 @@ import pandas as pd
 from bbrlab.results.algorithm_table import colour_of_cca, label_of_cca
 from bbrlab.results.statistics import over_seeds
 
+RUNS = "runs/*/seed-*/summary.json"
 TITLES = {"parking_lot": "one base RTT, 40 ms", "parking_lot_hops": "base RTT 20 ms and 20 ms for each link"}
 DODGE = 0.05  # links, between algorithms whose intervals would lie on each other
 FAIR: dict[str, Callable[[Any], Any]] = {  # {name: share of the link of a flow over n links, all RTTs equal}
@@ -65,7 +66,7 @@ def table_of(folders: list[Path]) -> pd.DataFrame:
 
     ``half`` is half the width of the share's 95 % interval (NaN for one seed).
     """
-    files = [file for folder in folders for file in sorted(folder.glob("runs/*/seed-*/summary.json"))]
+    files = [file for folder in folders for file in sorted(folder.glob(RUNS))]
     runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     rows = pd.DataFrame([point_of(summary) for summary in runs if summary["ok"]])
     of_points = rows.groupby(["study", "cca", "links"], sort=True)
@@ -103,6 +104,8 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    if empty := [folder for folder in options.folders if not any(folder.glob(RUNS))]:
+        parser.error(f"{empty[0]}: has no run; give the folder that bbrlab sweep wrote")
     table = table_of(options.folders)
     draw(table).savefig(options.out, dpi=110)
     print(table.round(3).to_string(index=False))

@@ -7,7 +7,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.scenario.load import load_scenario, points_of
-from studies.l4s import COLUMNS, QUEUES, RIVALS, coexistence, coexistence_picture, means
+from studies.l4s import COLUMNS, QUEUES, RIVALS, coexistence, coexistence_picture, main, means
 
 CASES = ("dualpi2-cubic", "dualpi2-bbr3_ecn", "fifo-cubic")
 
@@ -64,3 +64,10 @@ def interval_drawn(axes):
     (bars,) = axes.containers[0].lines[2]
     (low, _), (high, _) = bars.get_segments()[0]
     return low, high
+
+
+def test_a_folder_without_runs_is_told_in_a_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["l4s", str(tmp_path), "--out", str(tmp_path / "x.png")])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"{tmp_path / 'runs.parquet'}: is not there; give the folder" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bbrlab.base import paths
-from studies.parking_lot import FAIR, draw, point_of, square_root_share, table_of
+from studies.parking_lot import FAIR, draw, main, point_of, square_root_share, table_of
 
 
 def summary(n: int, ok: bool = True) -> dict:
@@ -58,3 +58,10 @@ def test_on_each_link_what_ships_adds_up_to_what_the_link_carries(study):
         for link in range(4):
             together = shares[1 + link] + (shares[0] if link <= last else 0)
             assert 0.95 - 0.025 * cca.startswith("bbr") < together < 1448 / 1514 + 0.001, (cca, links, link)
+
+
+def test_a_folder_without_runs_is_told_in_a_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["parking_lot", str(tmp_path), "--out", str(tmp_path / "x.png")])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"{tmp_path}: has no run; give the folder" in capsys.readouterr().err
