@@ -15,12 +15,12 @@ rule notebook:
     log:
         f"{LOGS}/{SCALE}/{{paper}}.notebook.log",
     params:
-        scale=SCALE,
+        given=f"-p scale={SCALE}",
     shell:
-        "bbrlab execute {input.notebook:q} --out {output.notebook:q} --figures {output.figures:q} -p scale={params.scale} > {log:q} 2>&1"
+        "bbrlab execute {input.notebook:q} --out {output.notebook:q} --figures {output.figures:q} {params.given} > {log:q} 2>&1"
 
 
-rule models_notebook:
+use rule notebook as models_notebook with:
     input:
         notebook=local(name_of(paths.ROOT / "notebooks" / "models.ipynb")),
         tables=[TABLES[id] for id in PANELS],
@@ -32,12 +32,10 @@ rule models_notebook:
     log:
         f"{LOGS}/{SCALE}/models.notebook.log",
     params:
-        scale=SCALE,
-    shell:
-        "bbrlab execute {input.notebook:q} --out {output.notebook:q} --figures {output.figures:q} -p scale={params.scale} -p interactive=no > {log:q} 2>&1"
+        given=f"-p scale={SCALE} -p interactive=no",
 
 
-rule burst_notebook:
+use rule notebook as burst_notebook with:
     input:
         notebook=local(name_of(paths.ROOT / "notebooks" / "burst.ipynb")),
         code=CODE["pages"],
@@ -47,12 +45,10 @@ rule burst_notebook:
     log:
         f"{LOGS}/{SCALE}/burst.notebook.log",
     params:
-        scale=SCALE,
-    shell:
-        "bbrlab execute {input.notebook:q} --out {output.notebook:q} --figures {output.figures:q} -p scale={params.scale} -p interactive=no > {log:q} 2>&1"
+        given=f"-p scale={SCALE} -p interactive=no",
 
 
-rule overview_notebook:
+use rule notebook as overview_notebook with:
     input:
         notebook=local(name_of(paths.ROOT / "notebooks" / "overview.ipynb")),
         tables=TABLES.values(),
@@ -66,10 +62,6 @@ rule overview_notebook:
         figures=directory(f"{AT_SCALE}/figures/overview"),
     log:
         f"{LOGS}/{SCALE}/overview.notebook.log",
-    params:
-        scale=SCALE,
-    shell:
-        "bbrlab execute {input.notebook:q} --out {output.notebook:q} --figures {output.figures:q} -p scale={params.scale} > {log:q} 2>&1"
 
 
 rule scorecard:
