@@ -31,6 +31,12 @@ from bbrlab_apps.site.pages import (
 
 STATIC, TEMPLATES = (Path(__file__).parent / name for name in ("static", "templates"))
 OVERVIEW, OF_MODELS = "overview", ("models", "burst")
+TRUST = "docs/explanation/trust"  # which has a place of its own beside the others
+# The pages that the page on the method leads to.
+OF_METHOD = (
+    "data/README.md", "docs/explanation/verdicts.md", "docs/explanation/bbr.md", "docs/explanation/architecture.md", "docs/reference/results.md",
+    "docs/reference/measured.md",
+)  # fmt: skip
 INPUTS = ".inputs"  # the file beside an executed notebook that says what it was made of
 # Patterns of files of no use to a reader; source maps of the theme would be a fifth of a site.
 _LEFT_OUT = (".buildinfo", "objects.inv", "genindex.html", "_static/**/*.map")
@@ -157,24 +163,21 @@ def _write_sources(findings: Findings, source: Path, scale: str) -> None:
     for paper in findings.papers:
         link = f"../notebooks/{paper}" if paper in executed else None
         texts[f"papers/{paper}"] = paper_page(findings, paper, titles[paper], _lead(paper), link)
-    trust = documents.named(pages, "trust")
     entries = ["Papers <papers/index>", "Statements <statements>", "Models <models>", "Method <method>", "Runs <runs>"]
-    entries += [f"Trust </{trust.with_suffix('')}>"] if trust else []
-    entries += ["Limitations </LIMITATIONS>", "Docs </docs/README>"]
-    cards = [(str(trust.with_suffix("")), "Trust", "What was predicted before anyone here had seen the measurements.")] if trust else []  # fmt: skip
-    cards += [("LIMITATIONS", "Limitations", "What testbeds have and virtual time has not."),
-              ("docs/README", "Documentation", "Set it up, write a scenario, add a paper, an algorithm or a claim.")]  # fmt: skip
-    linked = (Path("data/README.md"), *(documents.named(pages, s) for s in ("verdicts", "bbr", "architecture", "results", "measured")))  # fmt: skip
+    entries += [f"Trust </{TRUST}>", "Limitations </LIMITATIONS>", "Docs </docs/README>"]
+    cards = [(TRUST, "Trust", "What was predicted before anyone here had seen the measurements."),
+             ("LIMITATIONS", "Limitations", "What testbeds have and virtual time has not."),
+             ("docs/README", "Documentation", "Set it up, write a scenario, add a paper, an algorithm or a claim.")]  # fmt: skip
     texts |= {
         "index": front_page(findings, titles, cards, entries),
         "papers/index": papers_page(findings, titles),
         "statements": statements_page(findings, titles),
-        "models": models_page(findings, [f"notebooks/{n}" for n in OF_MODELS if n in executed], documents.named(pages, "models")),
-        "method": method_page({documents.title_of(p): p for p in linked if p in pages}),
+        "models": models_page(findings, [f"notebooks/{n}" for n in OF_MODELS if n in executed]),
+        "method": method_page({documents.title_of(page): page for page in map(Path, OF_METHOD)}),
         "runs": runs_page(findings),
         **studies_pages(findings),
     }  # fmt: skip
-    others = [p for p in pages if p not in (documents.INDEX, trust, Path("LIMITATIONS.md"))]
+    others = [p for p in pages if p not in (documents.INDEX, Path(f"{TRUST}.md"), Path("LIMITATIONS.md"))]
     texts["docs/README"] = (source / documents.INDEX).read_text(encoding="utf-8") + documents.contents(others)
     for name, text in texts.items():
         path = source / f"{name}.md"

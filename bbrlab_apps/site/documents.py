@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from bbrlab.base import paths
 from bbrlab.campaign.documents import LINK, comes_along, linked, place_of, sources
 from bbrlab_apps.site.html import block
 
-# The order of documentation's kinds, where docs/ has folders of these names; others follow.
+# The folders of docs/ in their order, and what they are called.
 KINDS = {
     "tutorial": "Tutorials",
     "howto": "How-to guides",
@@ -85,24 +85,15 @@ def title_of(page: Path, root: Path | None = None) -> str:
     return re.sub(r"[*_`]", "", match[1]) if match else page.stem
 
 
-def named(pages: Iterable[Path], stem: str) -> Path | None:
-    """The page of docs/ with this name, wherever it stands there."""
-    return next((p for p in pages if p.parts[0] == "docs" and p.stem == stem), None)
-
-
 def contents(pages: Sequence[Path], root: Path | None = None) -> str:
-    """What stands behind docs/README.md on the site, unseen: the list of all pages for the sidebar, by kind where docs/ is in folders, in the order
-    of docs/README.md.
-    """
-    overview = (root or paths.ROOT) / INDEX
-    text = overview.read_text(encoding="utf-8") if overview.exists() else ""
+    """What stands behind docs/README.md on the site, unseen: the list of all pages for the sidebar, by kind, in the order of docs/README.md."""
+    text = ((root or paths.ROOT) / INDEX).read_text(encoding="utf-8")
     named_first = list(dict.fromkeys(place_of(INDEX, target) for _, _, target in LINK.findall(text)))
     groups: dict[str, list[Path]] = {}
     for page in sorted(pages, key=lambda p: named_first.index(p) if p in named_first else len(named_first)):
         groups.setdefault(_group(page), []).append(page)
-    order = ["Begin here", *KINDS.values()]
     parts: list[str] = []
-    for name in sorted(groups, key=lambda g: (order.index(g) if g in order else len(order), g)):
+    for name in filter(groups.get, ["Begin here", *KINDS.values(), "Courses", "Files beside the code"]):
         entries = "\n".join(_entry(page) for page in groups[name])
         parts.append(f"\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n:caption: {name}\n\n{entries}\n```\n")
     return "".join(parts)
@@ -117,8 +108,5 @@ def _group(page: Path) -> str:
     if page == Path("README.md"):
         return "Begin here"
     if page.parts[0] == "docs":
-        folder = page.parts[1] if len(page.parts) > 2 else ""
-        return KINDS.get(folder, folder.capitalize()) if folder else "Guides and reference"
-    if page.parts[0] == "courses":
-        return "Courses"
-    return "Files beside the code"
+        return KINDS[page.parts[1]]
+    return "Courses" if page.parts[0] == "courses" else "Files beside the code"

@@ -202,11 +202,11 @@ def in_order(id: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", id)]
 
 
-def models_page(findings: Findings, notebooks: Sequence[str], document: Path | None) -> str:
+def models_page(findings: Findings, notebooks: Sequence[str]) -> str:
     """The page of models."""
     scatter = scatter_of(findings)
     data = embedded(scatter, "scatter-data") if scatter["series"] else None
-    return render("models.md", accuracy=accuracy_table(findings), scatter=data, notebooks=notebooks, document=document)
+    return render("models.md", accuracy=accuracy_table(findings), scatter=data, notebooks=notebooks)
 
 
 def method_page(links: Mapping[str, Path]) -> str:
