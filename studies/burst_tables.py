@@ -27,16 +27,10 @@ class Table:
     minutes: float
 
 
-def _map(name: str, minutes: float) -> Table:
-    chosen = maps.MAPS[name]
-    return Table(chosen.cells(), lambda cells: maps.computed(cells, chosen.seeds), minutes)
-
-
 TABLES = {
     "panels": Table(list(burst_panels.PANELS), burst_panels.panels, 3),
     "parts": Table(list(burst_panels.PARTS), burst_panels.parts, 1),
-    "buffer_flows": _map("buffer_flows", 2),
-    "rate_rtt": _map("rate_rtt", 2),
+    **{name: Table(chosen.cells(), maps.computed, 2) for name, chosen in maps.MAPS.items()},
     "adoption": Table(adoption.populations(), adoption.computed, 6),
 }
 

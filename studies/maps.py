@@ -38,7 +38,6 @@ class Map:
     rtts_ms: tuple[float, ...]
     flows: tuple[int, ...]
     buffers_bdp: tuple[float, ...]
-    seeds: int
 
     def cells(self) -> list[Cell]:
         """All cells, the last axis fastest."""
@@ -47,31 +46,32 @@ class Map:
 
 
 VERSIONS = ("bbr1", "bbr2", "bbr3")
+SEEDS = 2
 MAPS = {
     "buffer_flows": Map(
         VERSIONS, ("cubic", "reno"), (10,), (40,), (1, 2, 3, 4, 6, 8, 12, 16, 24, 32),
-        (0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.7, 8, 11, 16, 23, 32), 2,
+        (0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.7, 8, 11, 16, 23, 32),
     ),
-    "rate_rtt": Map(VERSIONS, ("cubic",), (5, 10, 20, 50, 100), (10, 20, 40, 80, 160, 320), (1,), (2,), 2),
+    "rate_rtt": Map(VERSIONS, ("cubic",), (5, 10, 20, 50, 100), (10, 20, 40, 80, 160, 320), (1,), (2,)),
 }  # fmt: skip
 
 
-def computed(cells: Iterable[Cell], seeds: int) -> pd.DataFrame:
+def computed(cells: Iterable[Cell]) -> pd.DataFrame:
     """The model's share of each cell's BBR flows, as published shares are taken (burst.share()).
 
     Returns:
-        The cells' fields, share_of_capacity (mean over seeds 1 to ``seeds``), share_sd (NaN of one seed), seeds.
+        The cells' fields, share_of_capacity (mean over seeds 1 to SEEDS), share_sd, seeds.
     """
-    return pd.DataFrame(_rows(cells, seeds))
+    return pd.DataFrame(_rows(cells))
 
 
-def _rows(cells: Iterable[Cell], seeds: int) -> Iterator[dict[str, float | str]]:
+def _rows(cells: Iterable[Cell]) -> Iterator[dict[str, float | str]]:
     for cell in cells:
         shares = burst.shares(
-            cell.cca, cell.flows, cell.rival, cell.rate_mbit, cell.rtt_ms, cell.buffer_bdp, seeds=seeds
+            cell.cca, cell.flows, cell.rival, cell.rate_mbit, cell.rtt_ms, cell.buffer_bdp, seeds=SEEDS
         )
-        spread = float(shares.std(ddof=1)) if seeds > 1 else float("nan")
-        yield {**vars(cell), "share_of_capacity": float(shares.mean()), "share_sd": spread, "seeds": seeds}
+        spread = float(shares.std(ddof=1))
+        yield {**vars(cell), "share_of_capacity": float(shares.mean()), "share_sd": spread, "seeds": SEEDS}
 
 
 def drawn_cells(name: str, count: int) -> list[Cell]:
