@@ -81,13 +81,9 @@ class Page:
             f"time{took}; {totals.failed or 'none'} of them failed their self-checks.{which}"
         )
 
-    def claims(self, figure: str | None = None) -> HTML:
-        """The statements with their claims, of one figure or of all: those that are reproduced are folded below the others."""
+    def claims(self) -> HTML:
+        """The statements with their claims: those that are reproduced are folded below the others."""
         statements, claims = self.all.statements, self.all.claims
-        if figure is not None:
-            of_figure = claims["figures"].str.split(", ").map(lambda names: f"{self.paper}/{figure}" in names)
-            claims = claims[claims["statement"].isin(claims["statement"][of_figure])]
-        statements = statements[statements["id"].isin(claims["statement"])]
         reproduced = statements["verdict"] == REPRODUCED
         table = statement_table(statements[~reproduced], claims)
         if reproduced.any():

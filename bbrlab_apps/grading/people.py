@@ -189,7 +189,7 @@ def _times(rubric: Rubric, file: Path) -> dict[str, int]:
     days_of: dict[str, int] = {}
     for number, row in zip(table.numbers, table.rows, strict=True):
         extension = (
-            _number(table, number, row, extension_column, 0, 365)
+            _number(table, number, row, extension_column, 365)
             if extension_column is not None and row[extension_column].strip()
             else 0.0
         )
@@ -215,7 +215,7 @@ def _marks(rubric: Rubric, file: Path) -> dict[str, dict[str, tuple[float, str]]
             raise UserError(
                 f"{file}, row {number}, column 'question': no person grades '{id}' (people grade {in_short(list(points_max)) or 'none'})"
             )
-        value = _number(table, number, row, points, 0, points_max[id])
+        value = _number(table, number, row, points, points_max[id])
         words = row[comment].strip()[:2000] if comment is not None else ""
         name = checked_id(row[student], f"{file}, row {number}")
         if id in marks.setdefault(name, {}):
@@ -224,13 +224,13 @@ def _marks(rubric: Rubric, file: Path) -> dict[str, dict[str, tuple[float, str]]
     return marks
 
 
-def _number(table: Table, number: int, row: Sequence[str], place: int, low: float, high: float) -> float:
+def _number(table: Table, number: int, row: Sequence[str], place: int, most: float) -> float:
     try:
         value = as_number(row[place])
     except ValueError:
         value = -1.0
-    if not low <= value <= high:
+    if not 0 <= value <= most:
         raise UserError(
-            f"{table.file}, row {number}, column '{table.head[place]}': '{row[place].strip()[:40]}' must be a number from {low:g} to {high:g}"
+            f"{table.file}, row {number}, column '{table.head[place]}': '{row[place].strip()[:40]}' must be a number from 0 to {most:g}"
         )
     return value

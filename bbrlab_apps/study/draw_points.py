@@ -174,9 +174,9 @@ def choose(
     free = [c for c in source.swept if table[c].nunique(dropna=False) > 1]
     x = resolve("--x", x, columns, others) if x else None
     hue = resolve("--hue", hue, columns, others) if hue else None
-    on_an_axis = table[FLOWS].nunique() > 1 and any(c and c != FLOWS and _are_one(table, c, FLOWS) for c in (x, hue))
+    on_an_axis = table[FLOWS].nunique() > 1 and any(c and c != FLOWS and _tells_flows(table, c) for c in (x, hue))
     free += [FLOWS] if of_flows and not on_an_axis else []
-    left = [c for c in free if c not in (x, hue) and not (of_flows and c != FLOWS and _are_one(table, c, FLOWS))]
+    left = [c for c in free if c not in (x, hue) and not (of_flows and c != FLOWS and _tells_flows(table, c))]
     if x is None and kind != "cdf":
         # The first swept field, of a published figure the numbers of which there are most, as on the site; algorithms, which have colours, only if there is no
         # other, and cases, which come before all, if no field.
@@ -204,10 +204,10 @@ def _numbers_in(table: pd.DataFrame, column: str) -> int:
     return len(values) if all(is_number(v) for v in values) else 0
 
 
-def _are_one(table: pd.DataFrame, one: str, two: str) -> bool:
-    """Whether two columns tell the same rows apart."""
-    pairs = table[[one, two]].drop_duplicates()
-    return len(pairs) == pairs[one].nunique(dropna=False) == pairs[two].nunique(dropna=False)
+def _tells_flows(table: pd.DataFrame, column: str) -> bool:
+    """Whether a column tells the same rows apart as FLOWS."""
+    pairs = table[[column, FLOWS]].drop_duplicates()
+    return len(pairs) == pairs[column].nunique(dropna=False) == pairs[FLOWS].nunique()
 
 
 def order(values: pd.Series) -> list[Any]:

@@ -194,7 +194,7 @@ def test_a_page_takes_verdicts_and_seeds_from_the_tables(judged, tmp_path):
     of_points = {p: [r.seed for r in page.runs("fig2a") if r.point.label == p] for p in set(runs["point"])}
     assert sorted(map(len, of_points.values())) == [3, 3, 3, 4, 4, 4]
     assert "**1** reproduced, **1** reproduced as read. Not decided: " in page.glance()
-    missed, _, reproduced = page.claims("fig2a").data.partition("<details><summary>1 reproduced statement</summary>")
+    missed, _, reproduced = page.claims().data.partition("<details><summary>1 reproduced statement</summary>")
     assert "SA-v-high" in missed and "SA-v-high" not in reproduced and reproduced.endswith("</details>")
     assert page.findings() == (
         "- **SA-v**: It is the queue. Shown by `bbrlab run scenarios/sarpkaya2025/fig2a.yaml --out x`."
