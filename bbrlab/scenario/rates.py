@@ -15,8 +15,6 @@ from bbrlab.scenario.schema import Network, Scenario
 TRACE_WINDOW_S = 1.0  # over which a trace's rate at a time is the mean
 TRACE_CORNERS = 400  # of the curve of a full buffer
 
-Rate = Network | float  # of a path, which may change during the run; or one that stays, in Mbit/s
-
 
 def capacity_mbit(scenario: Scenario, low_s: float, high_s: float) -> float:
     """Mean nominal bottleneck rate in Mbit/s between two instants, with ``changes`` taken into account."""
@@ -29,60 +27,57 @@ def capacity_mbit(scenario: Scenario, low_s: float, high_s: float) -> float:
     return total / (high_s - low_s)
 
 
-def before(rate: Rate, end_s: float) -> Rate:
-    """The rate as it was up to an instant: a change at it, or later, is none of what ends there."""
-    if not isinstance(rate, Network):
-        return rate
-    return rate.model_copy(update={"changes": [change for change in rate.changes if change.at_s < end_s]})
+def before(network: Network, end_s: float) -> Network:
+    """The network as it was up to an instant: a change at it, or later, is none of what ends there."""
+    return network.model_copy(update={"changes": [change for change in network.changes if change.at_s < end_s]})
 
 
-def rate_at(scenario: Scenario, times_s: Array) -> Array:
-    """Nominal bottleneck rate in Mbit/s at each of ``times_s``."""
-    return rates_at(scenario.network, times_s)
+def rates_at(network: Network, times_s: Array) -> Array:
+    """Nominal bottleneck rate in Mbit/s at each of ``times_s``; of a trace the mean of a second around it."""
+    if opportunities := network.opportunities:
+        return _traced(opportunities, times_s)
+    (_, first), *later = _steps(network)
+    rates = np.full(len(times_s), first)
+    for at_s, mbit in later:
+        rates[times_s >= at_s] = mbit
+    return rates
 
 
-def queueing_delay_ms(rate: Rate, times_s: Array, backlog_bytes: Array) -> Array:
+def queueing_delay_ms(network: Network, times_s: Array, backlog_bytes: Array) -> Array:
     """Queueing delay in ms of the backlog (bytes) at each of ``times_s``: by the nominal rate that the bottleneck has then; where it
     sends at given times only, how long the backlog takes to leave."""
-    if opportunities := _opportunities(rate):
+    if opportunities := network.opportunities:
         return opportunities.delay_ms(times_s, backlog_bytes)
-    delay: Array = backlog_bytes * 8e-3 / rates_at(rate, times_s)
+    delay: Array = backlog_bytes * 8e-3 / rates_at(network, times_s)
     return delay
 
 
-def buffer_full_ms(rate: Rate, low_s: float, high_s: float, buffer_bytes: float) -> tuple[Array, Array]:
+def buffer_full_ms(network: Network, low_s: float, high_s: float, buffer_bytes: float) -> tuple[Array, Array]:
     """The queueing delay of a full buffer from one instant to another: a step where the rate changes.
 
     Returns:
         The corners of the curve: times in s and delays in ms; two of each without a change in between.
     """
-    if opportunities := _opportunities(rate):
+    if opportunities := network.opportunities:
         times_s = np.linspace(low_s, high_s, TRACE_CORNERS)
         return times_s, opportunities.delay_ms(times_s, np.full(TRACE_CORNERS, buffer_bytes))
-    inside = [(at_s, mbit) for at_s, mbit in _steps(rate) if low_s < at_s < high_s]
+    inside = [(at_s, mbit) for at_s, mbit in _steps(network) if low_s < at_s < high_s]
     edges = [low_s, *(at_s for at_s, _ in inside), high_s]
-    rates = [*rates_at(rate, np.array([low_s])), *(mbit for _, mbit in inside)]
+    rates = [*rates_at(network, np.array([low_s])), *(mbit for _, mbit in inside)]
     return np.repeat(edges, 2)[1:-1], buffer_bytes * 8e-3 / np.repeat(rates, 2)
 
 
-def highest_mbit(rate: Rate) -> float:
+def highest_mbit(network: Network) -> float:
     """The highest nominal rate in Mbit/s that the bottleneck ever has."""
-    if trace := _opportunities(rate):
+    if trace := network.opportunities:
         return float(_traced(trace, np.arange(0, trace.period_ns / NS_PER_S, TRACE_WINDOW_S)).max())
-    return max(mbit for _, mbit in _steps(rate))
+    return max(mbit for _, mbit in _steps(network))
 
 
-def _opportunities(rate: Rate) -> LinkTrace | None:
-    """When the bottleneck may send, if not all the time."""
-    return rate.opportunities if isinstance(rate, Network) else None
-
-
-def _steps(rate: Rate) -> list[tuple[float, float]]:
+def _steps(network: Network) -> list[tuple[float, float]]:
     """From when (s) which rate (Mbit/s) holds, in the order of the times."""
-    if not isinstance(rate, Network):
-        return [(0.0, rate)]
-    changes = sorted(rate.changes, key=lambda c: c.at_s)
-    return [(0.0, rate.rate_mbit), *((c.at_s, c.rate_mbit) for c in changes if c.rate_mbit)]
+    changes = sorted(network.changes, key=lambda c: c.at_s)
+    return [(0.0, network.rate_mbit), *((c.at_s, c.rate_mbit) for c in changes if c.rate_mbit)]
 
 
 def _traced(trace: LinkTrace, times_s: Array) -> Array:
@@ -90,14 +85,3 @@ def _traced(trace: LinkTrace, times_s: Array) -> Array:
     low_s = np.maximum(times_s - TRACE_WINDOW_S / 2, 0)
     found: Array = (trace.count(low_s + TRACE_WINDOW_S) - trace.count(low_s)) * trace.bytes * 8e-6 / TRACE_WINDOW_S
     return found
-
-
-def rates_at(rate: Rate, times_s: Array) -> Array:
-    """Nominal rate in Mbit/s at each of ``times_s``; of a trace the mean of a second around it."""
-    if opportunities := _opportunities(rate):
-        return _traced(opportunities, times_s)
-    (_, first), *later = _steps(rate)
-    rates = np.full(len(times_s), first)
-    for at_s, mbit in later:
-        rates[times_s >= at_s] = mbit
-    return rates

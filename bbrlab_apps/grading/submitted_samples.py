@@ -21,7 +21,7 @@ from bbrlab.measure.sample_schema import SAMPLES, TCP_INFO
 from bbrlab.results.algorithm_table import ALGORITHMS
 from bbrlab.run.output import SAMPLES as TABLE
 from bbrlab.scenario.point import Point
-from bbrlab.scenario.rates import rate_at
+from bbrlab.scenario.rates import rates_at
 from bbrlab.scenario.schema import Scenario
 from bbrlab_apps.grading.submission import shown
 
@@ -204,7 +204,7 @@ def _allowed_bytes(scenario: Scenario, times: Array) -> tuple[Array, float]:
         return (counts - counts[0]) * float(trace.bytes), 0.0
     # The rate's integral: constant between samples and changes; a change takes place EDGE_TOLERANCE_S late at most.
     edges = np.unique([*times, *(c.at_s for c in scenario.network.changes if times[0] < c.at_s < times[-1])])
-    rates = rate_at(scenario, (edges[1:] + edges[:-1]) / 2) * 1e6 / 8
+    rates = rates_at(scenario.network, (edges[1:] + edges[:-1]) / 2) * 1e6 / 8
     allowed = np.concatenate([[0.0], np.cumsum(rates * np.diff(edges))])[np.searchsorted(edges, times)]
     return allowed, EDGE_TOLERANCE_S * rates.max(initial=0) if scenario.network.changes else 0.0
 

@@ -27,7 +27,7 @@ from bbrlab.results.tables import point_means
 from bbrlab.run import evaluate as evaluation
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
-from bbrlab.scenario.rates import capacity_mbit, rate_at
+from bbrlab.scenario.rates import capacity_mbit, rates_at
 from tests.conftest import scenario_dict
 
 COUNTED = tuple(TCP_INFO)
@@ -106,7 +106,7 @@ def test_capacity_with_changes():
     scenario = validate(scenario_dict(network__changes=changes), "s")
     assert capacity_mbit(scenario, 0, 10) == pytest.approx((4 * 10 + 4 * 5 + 2 * 20) / 10)
     assert capacity_mbit(scenario, 5, 7) == 5
-    assert list(rate_at(scenario, np.array([0, 4, 7.9, 8]))) == [10, 5, 5, 20]
+    assert list(rates_at(scenario.network, np.array([0, 4, 7.9, 8]))) == [10, 5, 5, 20]
 
 
 def test_confidence_interval_is_students_t():

@@ -10,7 +10,7 @@ from bbrlab.measure.checks.check import Check, Tolerance, not_checked, suffix_of
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.queues import Queue
 from bbrlab.scenario.frames import frame_memory_bytes
-from bbrlab.scenario.rates import highest_mbit, rate_at
+from bbrlab.scenario.rates import highest_mbit, rates_at
 from bbrlab.scenario.schema import Scenario
 
 BUSY_RATE_TOLERANCE = 0.005
@@ -96,7 +96,7 @@ def queue_checks(scenario: Scenario, bottleneck: str, queue: Queue, tolerance: T
         peak = not_checked(names[0], limit, "no sample of the queue")
     busy = (columns["bytes"][:-1] > 2 * frame) & (columns["bytes"][1:] > 2 * frame) & (np.diff(times) > 0)
     trace = scenario.network.opportunities
-    rates = rate_at(scenario, times + EDGE_TOLERANCE_S)
+    rates = rates_at(scenario.network, times + EDGE_TOLERANCE_S)
     if trace is None:
         busy &= rates[:-1] == rates[1:]
     if busy.sum() < MIN_BUSY_INTERVALS:
@@ -148,7 +148,7 @@ def sends_check(scenario: Scenario, bottleneck: str, queue: Queue, tolerance: To
 
 def _least_mbit(scenario: Scenario, times_s: Array) -> Array:
     """The least rate between each two samples."""
-    rates = rate_at(scenario, times_s + EDGE_TOLERANCE_S)
+    rates = rates_at(scenario.network, times_s + EDGE_TOLERANCE_S)
     least: Array = np.minimum(rates[:-1], rates[1:])
     for change in scenario.network.changes:
         index = int(np.searchsorted(times_s, change.at_s)) - 1
