@@ -16,6 +16,7 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.claims import expressions, series
 from bbrlab.claims.columns import beside
 from bbrlab.claims.resolution import pair_of, resolution, step_of
@@ -403,6 +404,10 @@ def _by_number(
     elif column not in rows.facts.columns:
         raise UserError(
             f"the table of {term.figure} has no column {column}: made by another version of bbrlab; delete it, and snakemake makes it anew"
+        )
+    elif older := [p.label for p in chosen if p.label in rows.facts.unmeasured(column)]:
+        raise UserError(
+            f"{term.figure}: {len(older)} of {number_of(len(chosen), 'point')} have no {column}: made by an older version of bbrlab"
         )
     else:
         by_run = rows.facts.values(column, term.group)

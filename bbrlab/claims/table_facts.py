@@ -51,6 +51,14 @@ class TableFacts:
         means = self._table.groupby("point")["utilisation"].mean()
         return dict(zip(map(str, means.index), means.tolist(), strict=True))
 
+    def unmeasured(self, column: str) -> set[str]:
+        """Labels of the points of kernels of which no run has a value of a column, where runs of another kernel have.
+
+        So is a figure whose points ship one by one: some are of a version of bbrlab that did not measure it.
+        """
+        measured = self._table.groupby("kernel_key")[column].transform("count") > 0
+        return set(self._table["point"][~measured]) if measured.any() else set()
+
     def values(self, column: str, group: int) -> dict[tuple[str, int], float]:
         """A column of a group of flows: {(point label, seed): value}, NaN where a run has none."""
         key = group, column

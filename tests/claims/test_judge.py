@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
@@ -205,6 +206,21 @@ def test_what_was_not_run(tmp_path):
     claim = only_claim(tmp_path, GOOD)
     (figure,) = figures_at("full", [FIG2A])
     assert judge_claim(claim, {figure.id: figure}, {}).verdict == NOT_RUN
+
+
+def test_what_an_older_version_did_not_measure_was_not_run(tmp_path):
+    """Points ship as they are finished: beside those of today stand some of a version without the metric."""
+    claim = only_claim(tmp_path, series("{below: 2}"))
+    (figure,) = figures_at("full", claim.figures)
+    runs = table(figure, of_seeds(0.4, 0.5, 0.6), 3)
+    old = runs["point"].isin([p.label for p in figure.points[:2]])
+    asked = next(iter(claim.columns)).rpartition(".")[2]
+    mixed = runs.assign(**{asked: runs[asked].mask(old), "kernel_key": old.map({True: "a", False: "b"})})
+    found = judge_claim(claim, {figure.id: figure}, {figure.id: mixed})
+    assert (found.verdict, found.outcome) == (NOT_RUN, None)
+    assert re.search(rf"{FIG2A}: \d of 7 points have no {asked}: made by an older version", found.why)
+    of_one = judge_claim(claim, {figure.id: figure}, {figure.id: mixed.assign(kernel_key="a")})
+    assert of_one.verdict == INCONCLUSIVE, "runs of today may have no number"
 
 
 def test_what_is_said_of_all_points_needs_all_of_them(tmp_path):
