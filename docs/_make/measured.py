@@ -19,7 +19,7 @@ from bbrlab.base.tables import published_table
 from bbrlab.results.algorithm_table import label_of_cca
 from bbrlab.results.config import FULL, load_config
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel
-from bbrlab.results.shipped import Failed, is_shipped, left_out, older_versions, read_manifest
+from bbrlab.results.shipped import RUNS, Failed, is_shipped, left_out, older_versions, read_manifest
 from bbrlab.results.statistics import rms
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import read_claims
@@ -147,9 +147,12 @@ def shipped_list(folder: Path = SHIPPED) -> str:
     manifest = read_manifest(folder, SCALE)
     known = {figure.id: figure for figure in figures_at(SCALE, list(manifest.figures))}
     older = dict(zip(string.ascii_uppercase, older_versions(folder, SCALE).items(), strict=False))
+    made = pd.read_parquet(folder / SCALE / RUNS, columns=["figure", "commit"])
     rows = []
     for id, runs in manifest.figures.items():
-        marks = ", ".join(mark for mark, (_, ids) in older.items() if id in ids)
+        commits = made.loc[made["figure"] == id, "commit"].str[:10]
+        of_version = {m: sum(c in words for c in commits) for m, (words, ids) in older.items() if id in ids}
+        marks = ", ".join(f"{m} ({n:,} of its runs)" if n < runs else m for m, n in of_version.items())
         rows.append((id, known[id].scenario.figure or id.split("/")[1], f"{runs:,}", marks))
     lines = table(("figure", "what", "runs", "older version"), rows)
     keys = ", ".join(manifest.kernels)
