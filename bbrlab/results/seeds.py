@@ -21,7 +21,7 @@ from bbrlab.results.algorithm_table import draws_nothing
 from bbrlab.results.figures import Figure
 
 ROUNDS = 3  # the first with the figure's trials, and two in which a point may get more
-ANEW = "remove it, the workflow writes it anew"
+ANEW = "remove it if it is there; the workflow writes it anew"
 
 
 class _Seeds(Strict):
