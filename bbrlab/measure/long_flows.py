@@ -85,14 +85,15 @@ class LongFlow:
         return (self.acked_bytes(high) - self.acked_bytes(low)) * 8e-6 / (high - low)
 
     @property
-    def goodput_while_sampled_mbit(self) -> float:
-        """Mbit/s between its first and its last sample of the window; NaN if that is one instant, or nothing was measured."""
-        times_s, (low, high) = self.counters.times_s[self.inside & self.was_measured], self.scenario.window_s
-        if len(times_s) < 2:
-            return math.nan
-        begin, end = float(times_s[0]), float(times_s[-1])
-        whole = begin - low <= self.counters.late_s, high - end <= EDGE_TOLERANCE_S
-        return self._goodput_mbit(low if whole[0] else begin, high if whole[1] else end)
+    def goodput_while_there_mbit(self) -> float:
+        """Mbit/s over the part of the window from its start to its last sample; NaN if nothing was measured of it."""
+        low, high = self.scenario.window_s
+        times_s = self.counters.times_s[self.inside & self.was_measured]
+        begin = max(low, self.asked.start_s)
+        end = max(times_s, default=begin)
+        if high - end <= EDGE_TOLERANCE_S:
+            end = high
+        return self._goodput_mbit(begin, end) if begin < end else math.nan
 
     @property
     def is_bbr(self) -> bool:
@@ -107,7 +108,7 @@ class LongFlow:
         told = ~np.isnan(self.samples("bbr_bw"))
         extra_bytes = self.samples("bbr_extra_acked") * self.samples("snd_mss")
         jitter = (
-            jitter_ms(np.array(extra_bytes.mean()), np.array(self.goodput_while_sampled_mbit))
+            jitter_ms(np.array(extra_bytes.mean()), np.array(self.goodput_while_there_mbit))
             if len(extra_bytes)
             else np.array(np.nan)
         )

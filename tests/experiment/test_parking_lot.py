@@ -146,9 +146,9 @@ def test_checks_of_links_are_of_the_same_kinds():
     assert {kind_of(f"rate{end}") for end in ("", "_reverse", "_link0", "_link9")} == {"rate"}
 
 
-@pytest.mark.parametrize(("sent", "ok"), [([100, 55, 50], True), ([89, 50, 50], True), ([88, 55, 49], True), ([101, 55, 50], False), ([87, 55, 50], False), ([100, 56, 50], False), ([100, 55, 51], False)])  # fmt: skip
+@pytest.mark.parametrize(("sent", "ok"), [([100, 55, 50], True), ([89, 50, 50], True), ([87, 55, 48], True), ([101, 55, 50], False), ([86, 55, 50], False), ([100, 56, 50], False), ([100, 55, 51], False)])  # fmt: skip
 def test_packets_that_a_link_sent_on_must_have_arrived(sent, ok):
-    """89 over the first link arrived, 50 over the others: later links dropped 5 and 4, a packet may be on its way in each, and one may
+    """89 over the first link arrived, 50 over the others: later links dropped 5 and 4, a packet may be on its way in each, and two may
     have come while counters were read."""
     plan = plan_of(**LOT)
     servers = [t["server"] for t in plan.content["transfers"]]

@@ -253,6 +253,13 @@ def test_a_group_that_did_not_end_says_how_many():
     assert (half["completion_s"], half["unfinished_flows"]) == (None, 1)
 
 
+@pytest.mark.parametrize(("segmentation", "loss"), [("nic", 0.1), ("router", None)])
+def test_segments_that_are_dropped_whole_are_over_no_packets(segmentation, loss):
+    """A merged segment is one drop and, if it is sent on, as many packets as it has."""
+    bottleneck = measured(segmentation=segmentation, queue={"drops": [0, 5, 10], "sent_packets": [0, 45, 90]})["bottleneck"]  # fmt: skip
+    assert (bottleneck["loss"], bottleneck["drops"]) == (loss, 10)
+
+
 def test_marks_of_a_group_are_a_ratio_of_sums():
     """A flow with one packet weighs as one packet, not as half of the group."""
     flows = [
@@ -358,9 +365,24 @@ def test_how_late_samples_may_be_reaches_every_counter(virtual, tmp_path, monkey
 # --- what was not measured ------------------------------------------------------------------------------------------------
 
 
-def measured(window_s=(0, 10), changes=(), times=(0.0, 5.0, 10.0), flows=({"cca": "cubic"},), backlog=None, **columns):
+def measured(
+    window_s=(0, 10),
+    changes=(),
+    times=(0.0, 5.0, 10.0),
+    flows=({"cca": "cubic"},),
+    backlog=None,
+    segmentation="nic",
+    queue=None,
+    **columns,
+):
     """The summary of flows with these columns, the same for each, at some instants; what is not given is 0."""
-    changed = scenario_dict(flows=[*flows], window_s=[*window_s], network__changes=[*changes], duration_s=20)
+    changed = scenario_dict(
+        flows=[*flows],
+        window_s=[*window_s],
+        network__changes=[*changes],
+        hosts__segmentation=segmentation,
+        duration_s=20,
+    )
     point = base_point(validate(changed, "s"))
     plan = make_plan(point, 1, {flow["cca"]: flow["cca"] for flow in flows})
     at = np.array(times)
@@ -368,8 +390,9 @@ def measured(window_s=(0, 10), changes=(), times=(0.0, 5.0, 10.0), flows=({"cca"
     given = {"time_s": at} | dict.fromkeys(COUNTED, zero) | dict.fromkeys(BBR_COLUMNS, np.full(len(at), np.nan))
     counters = [FlowCounters(at, given | {k: np.array(v) for k, v in columns.items()}, None) for _ in plan.flows]
     counts = dict.fromkeys(("packets", "sent_bytes", "sent_packets", "drops", "marks"), zero)
-    queue = Queue({"time_s": at, "bytes": zero + 1000 if backlog is None else np.array(backlog)} | counts)
-    return summarise(point.scenario, plan, counters, {"forward": queue})
+    counted = {name: np.array(values) for name, values in (queue or {}).items()}
+    sampled = Queue({"time_s": at, "bytes": zero + 1000 if backlog is None else np.array(backlog)} | counts | counted)
+    return summarise(point.scenario, plan, counters, {"forward": sampled})
 
 
 UP, DOWN, CRUISE = (float(STATES.index(name)) for name in ("UP", "DOWN", "CRUISE"))
@@ -443,11 +466,14 @@ def test_a_flow_of_which_nothing_was_delivered_in_the_window_is_in_no_mean():
 
 def test_jitter_of_a_flow_that_is_there_for_a_part_of_the_window_is_over_that_part():
     """Both of its parts are: 10 packets of 1000 bytes at 0.8 Mbit/s are 100 ms, whenever it began."""
-    shaken = {"flows": ({"cca": "bbr3"},), "bbr_extra_acked": [10.0] * 3, "bbr_bw": [1e5] * 3, "snd_mss": [1000] * 3}
-    for times, acked in (((0.0, 5.0, 10.0), [0, 500_000, 1_000_000]), ((6.0, 8.0, 10.0), [0, 200_000, 400_000])):
-        (group,) = measured(times=times, bytes_acked=acked, bytes_sent=acked, delivered=[1, 500, 1000], **shaken)[
-            "groups"
-        ]
+    shaken = {"bbr_extra_acked": [10.0] * 3, "bbr_bw": [1e5] * 3, "snd_mss": [1000] * 3, "delivered": [1, 500, 1000]}
+    for times, acked in (
+        ((0.0, 5.0, 10.0), [0, 500_000, 1_000_000]),
+        ((6.0, 8.0, 10.0), [0, 200_000, 400_000]),
+        ((6.2, 7.0, 8.0), [0, 100_000, 200_000]),
+    ):
+        flow = {"cca": "bbr3", "start_s": times[0] // 1, "stop_s": times[-1]}
+        (group,) = measured(times=times, flows=(flow,), bytes_acked=acked, bytes_sent=acked, **shaken)["groups"]
         assert group["bbr_jitter_ms"] == pytest.approx(100)
 
 
