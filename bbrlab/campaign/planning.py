@@ -56,7 +56,7 @@ def make_plan(given: Mapping[str, Any], figures: Sequence[str] | None = None) ->
     """
     scale, kernel = given["scale"], given.get("kernel") or None
     chosen = figures_at(scale, list(figures) if figures else given.get("figures"))
-    claims = [] if figures else claims_of(load_statements())
+    claims = [] if figures else claims_of(load_statements(figures=[figure.id for figure in chosen]))
     if not figures and replacement():
         check_replaced(point for f in figures_at(scale, given.get("figures"), UNCHANGED) for point in f.points)
     planned = {figure.id: planned_figure(figure, claims, kernel) for figure in chosen}

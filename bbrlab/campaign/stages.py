@@ -11,9 +11,9 @@ import ast
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
@@ -45,6 +45,7 @@ STAGES = {
     "site": Stage(("bbrlab_apps.site.commands",), (*_JUDGED, "bbrlab_apps/site/static", "bbrlab_apps/site/templates")),
 }
 FOR_READERS = {"Field": "description", "Option": "help", "Argument": "help"}  # keywords of a field and of an option
+NOTHING = "Module(body=[], type_ignores=[])"  # of a file with a docstring and imports alone
 LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Python and numba leave beside them
 
 
@@ -169,64 +170,75 @@ def _of_data(path: Path, root: Path) -> str:
 
 @functools.cache
 def _parsed(path: Path) -> _Parsed:
-    tree = ast.parse(path.read_bytes(), str(path))
-    nodes = list(ast.walk(tree))
-    imports, scripts = tuple(_imports(nodes)), tuple(_scripts(nodes))
-    _Stripped().visit(tree)
-    return _Parsed(_sha256(ast.dump(tree)), bool(tree.body), imports, scripts)
-
-
-def _imports(nodes: Iterable[ast.AST]) -> Iterator[_Import]:
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (_Import(alias.name, "", alias.asname or alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            yield from (_Import(module, alias.name, alias.asname or alias.name) for alias in node.names)
-
-
-def _scripts(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        match node:
-            case ast.Call(func=ast.Attribute(attr="with_name"), args=[ast.Constant(value=str(name))]) if name.endswith(
-                ".py"
-            ):
-                yield name
+    reading = _Reading()
+    text = reading.text_of(ast.parse(path.read_bytes(), str(path)))
+    return _Parsed(_sha256(text), text != NOTHING, tuple(reading.imports), tuple(reading.scripts))
 
 
 def _imported_by_notebook(path: Path) -> list[str]:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    imports = tuple(_imports(ast.walk(ast.parse(code, str(path)))))
-    return _Parsed("", True, imports, ()).modules
+    reading = _Reading()
+    reading.text_of(ast.parse(code, str(path)))
+    return _Parsed("", True, tuple(reading.imports), ()).modules
 
 
-class _Stripped(ast.NodeTransformer):
-    """A syntax tree without imports, docstrings, and the texts that fields and options have for who reads them."""
+class _Reading:
+    """One pass over a syntax tree: what the code does, as text, what it imports, and the Python files that it starts."""
 
-    def visit(self, node: ast.AST) -> ast.AST | None:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            return None
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            return None
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and _has_docstring(
-            node.body
-        ):
-            del node.body[0]
-        if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            text = FOR_READERS.get(called)
-            node.keywords = [k for k in node.keywords if k.arg != text or not _is_text(k.value)]
-        self.generic_visit(node)
-        return node
+    def __init__(self) -> None:
+        self.imports: list[_Import] = []
+        self.scripts: list[str] = []
+
+    def text_of(self, part: Any) -> str:
+        """As ast.dump() gives it, without imports, docstrings, and the texts that fields and options have for who reads them."""
+        if isinstance(part, list):
+            return f"[{', '.join([self.text_of(one) for one in part if not self._is_import(one)])}]"
+        if not isinstance(part, ast.AST):
+            return repr(part)
+        self._note_script(part)
+        fields = []
+        for name in part._fields:
+            value = getattr(part, name)
+            if value is None and getattr(type(part), name, ...) is None:  # it may be left out, and is
+                continue
+            if name == "body" and _has_docstring(part):
+                value = value[1:]
+            elif name == "keywords" and isinstance(part, ast.Call):
+                value = _without_words(part)
+            fields.append(f"{name}={self.text_of(value)}")
+        return f"{type(part).__name__}({', '.join(fields)})"
+
+    def _is_import(self, part: Any) -> bool:
+        """Whether it imports, for types or for all; then what is noted."""
+        for_types = isinstance(part, ast.If) and isinstance(part.test, ast.Name) and part.test.id == "TYPE_CHECKING"
+        if not for_types and not isinstance(part, (ast.Import, ast.ImportFrom)):
+            return False
+        for node in ast.walk(part):
+            if isinstance(node, ast.Import):
+                self.imports += [_Import(alias.name, "", alias.asname or alias.name) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                module = "." * node.level + (node.module or "")
+                self.imports += [_Import(module, alias.name, alias.asname or alias.name) for alias in node.names]
+        return True
+
+    def _note_script(self, part: ast.AST) -> None:
+        match part:
+            case ast.Call(func=ast.Attribute(attr="with_name"), args=[ast.Constant(value=str(name))]):
+                self.scripts += [name] if name.endswith(".py") else []
 
 
-def _is_text(value: ast.expr) -> bool:
-    return isinstance(value, (ast.Constant, ast.JoinedStr))
+def _without_words(call: ast.Call) -> list[ast.keyword]:
+    """The keywords of a call, without what is for who reads a field or an option."""
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    words = FOR_READERS.get(called)
+    return [k for k in call.keywords if k.arg != words or not isinstance(k.value, (ast.Constant, ast.JoinedStr))]
 
 
-def _has_docstring(body: Sequence[ast.stmt]) -> bool:
-    first = body[0] if body else None
+def _has_docstring(part: ast.AST) -> bool:
+    if not isinstance(part, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    first = part.body[0] if part.body else None
     return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
 
 

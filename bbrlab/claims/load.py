@@ -7,7 +7,7 @@ columns of the figure tables, docs/reference/results.md) and what is expected of
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,7 +55,9 @@ class _File:
         return UserError(": ".join([head, *dict.fromkeys(names), problem]))
 
 
-def load_statements(files: Sequence[Path] | None = None, *, known_good: bool = False) -> list[Statement]:
+def load_statements(
+    files: Sequence[Path] | None = None, *, known_good: bool = False, figures: Collection[str] | None = None
+) -> list[Statement]:
     """All statements with their claims.
 
     UserError naming file, line, statement, claim and field, for whatever is wrong: a missing source, an unknown figure, column or
@@ -65,6 +67,7 @@ def load_statements(files: Sequence[Path] | None = None, *, known_good: bool = F
         files: claims files, each in the folder named as its paper; default: all of data/.
         known_good: do not compare them with the scenarios and published tables, which takes more than half of the time: for
             the jobs of a campaign, which compared them when it began.
+        figures: compare only the claims that speak of one of these (by id); default: all.
     """
     if files is None:
         if not known_good:
@@ -76,7 +79,7 @@ def load_statements(files: Sequence[Path] | None = None, *, known_good: bool = F
     for path in files:
         file = _File(path)
         try:
-            for place, statement in _statements(file, known_good):
+            for place, statement in _statements(file, () if known_good else figures):
                 if statement.id in statement_ids:
                     raise file.error((*place, "id"), f"id: {statement.id}: {SECOND}")
                 for claim in statement.claims:
@@ -100,8 +103,12 @@ def claims_files() -> list[Path]:
     return sorted(paths.DATA.glob(f"*/{FILE_NAME}"))
 
 
-def _statements(file: _File, known_good: bool) -> Iterator[tuple[Place, Statement]]:
-    """The statements of one file, each with its place."""
+def _statements(file: _File, figures: Collection[str] | None) -> Iterator[tuple[Place, Statement]]:
+    """The statements of one file, each with its place.
+
+    Args:
+        figures: compare the claims that speak of one of these with the scenarios; None: all.
+    """
     papers = sorted({name.split("/")[0] for name in scenario_files()})
     if file.paper not in papers:
         raise UserError(f"{file.path}: its folder must be named as one of scenarios/ ({', '.join(papers)})")
@@ -124,9 +131,10 @@ def _statements(file: _File, known_good: bool) -> Iterator[tuple[Place, Statemen
             )
         claims: list[Claim] = []
         for number, claim_entry in enumerate(entries):
-            claims += _claims(claim_entry, content, file, (*place, "claims", number), len(entries), known_good)
+            claims += _claims(claim_entry, content, file, (*place, "claims", number), len(entries), figures)
         statement = _model(Statement, content | {"claims": claims}, file, place)
-        if not known_good and statement.cause and statement.cause.kind == "algorithm" and code_of(statement) != LAB:
+        compared = any(_is_of(claim, figures) for claim in claims)
+        if compared and statement.cause and statement.cause.kind == "algorithm" and code_of(statement) != LAB:
             raise file.error(
                 (*place, "cause"),
                 "cause.kind: algorithm: no BBRv2 or BBRv3 is in the runs that its claims read; give another",
@@ -135,7 +143,7 @@ def _statements(file: _File, known_good: bool) -> Iterator[tuple[Place, Statemen
 
 
 def _claims(
-    entry: Any, statement: dict[str, Any], file: _File, place: Place, siblings: int, known_good: bool
+    entry: Any, statement: dict[str, Any], file: _File, place: Place, siblings: int, figures: Collection[str] | None
 ) -> Iterator[Claim]:
     """The claims that one entry stands for."""
     if not isinstance(entry, dict):
@@ -155,9 +163,16 @@ def _claims(
     for content in expanded:
         whole_names = _names_with_paper(content, file.paper)
         claim = _model(Claim, whole_names | {"paper": file.paper, "statement": statement["id"]}, file, place)
-        for field, problem in () if known_good else problems_of(claim, full_figures()):
+        for field, problem in problems_of(claim, full_figures()) if _is_of(claim, figures) else ():
             raise file.error((*place, *field), f"{'.'.join(filter(None, field))}: {problem}")
         yield claim
+
+
+def _is_of(claim: Claim, figures: Collection[str] | None) -> bool:
+    """Whether a claim speaks of one of some figures, or of one that there is not; None: of any."""
+    if not figures:
+        return figures is None
+    return any(id in figures or id not in full_figures() for id in claim.figures)
 
 
 def _names_with_paper(content: dict[str, Any], paper: str) -> dict[str, Any]:

@@ -405,7 +405,7 @@ def _by_number(
         raise UserError(
             f"the table of {term.figure} has no column {column}: made by another version of bbrlab; delete it, and snakemake makes it anew"
         )
-    elif older := [p.label for p in chosen if p.label in rows.facts.unmeasured(column)]:
+    elif older := rows.facts.unmeasured(column).intersection(p.label for p in chosen):
         raise UserError(
             f"{term.figure}: {len(older)} of {number_of(len(chosen), 'point')} have no {column}: made by an older version of bbrlab"
         )

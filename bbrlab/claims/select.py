@@ -70,6 +70,9 @@ class _FullFigures(Mapping[str, Figure]):
             (self._read[id],) = figures_at(FULL, [id])
         return self._read[id]
 
+    def __contains__(self, id: object) -> bool:
+        return id in self._ids
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._ids)
 

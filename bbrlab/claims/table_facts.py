@@ -20,6 +20,7 @@ class TableFacts:
     def __init__(self, table: pd.DataFrame) -> None:
         self._table = table
         self._values: dict[tuple[int, str], dict[tuple[str, int], float]] = {}
+        self._unmeasured: dict[str, set[str]] = {}
         self.columns = frozenset(table.columns)
 
     @cached_property
@@ -56,8 +57,10 @@ class TableFacts:
 
         So is a figure whose points ship one by one: some are of a version of bbrlab that did not measure it.
         """
-        measured = self._table.groupby("kernel_key")[column].transform("count") > 0
-        return set(self._table["point"][~measured]) if measured.any() else set()
+        if column not in self._unmeasured:
+            measured = self._table.groupby("kernel_key")[column].transform("count") > 0
+            self._unmeasured[column] = set(self._table["point"][~measured]) if measured.any() else set()
+        return self._unmeasured[column]
 
     def values(self, column: str, group: int) -> dict[tuple[str, int], float]:
         """A column of a group of flows: {(point label, seed): value}, NaN where a run has none."""

@@ -17,12 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
 from bbrlab.base import files, paths
 from bbrlab.campaign.resources import guest_mb
+from bbrlab.claims.statement_verdict import verdict_tables
+from bbrlab.results.config import FULL
 from bbrlab.results.run_estimate import estimate_s
+from bbrlab.results.shipped import read_manifest
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.point import Point
@@ -168,6 +172,9 @@ def main() -> int:
     burst_ms = _burst_ms()
     target("burst model: 1000 s of two flows", burst_ms, "ms", 60, False)
 
+    console.print("judging all claims by what ships at full ...")
+    target("all verdicts by what ships at full", _judging_s(), "s", 60, False)
+
     table = Table(box=None, pad_edge=False)
     for name in ("benchmark", "measured", "target", ""):
         table.add_column(name, justify="left" if name in ("benchmark", "") else "right")
@@ -193,6 +200,15 @@ def main() -> int:
     }
     files.write_json(paths.results_folder() / "bench.json", content)
     return 0 if all(r["ok"] for r in rows) else 1
+
+
+def _judging_s() -> float:
+    """Processor time of every verdict of the runs that ship; the models' predictions are those of the results folder, or none."""
+    scale = paths.ROOT / "shipped" / FULL
+    tables = {id: pd.read_parquet(scale / f"{id}.parquet") for id in read_manifest(scale.parent, FULL).figures}
+    start = time.process_time()
+    verdict_tables(tables, FULL)
+    return time.process_time() - start
 
 
 # What the authors' public code takes for it on this class of machine (and 3.07 GB of memory).

@@ -224,6 +224,16 @@ def test_refusals_name_line_and_reason(tmp_path, old, new, words):
     assert all(word in message for word in words), message
 
 
+def test_claims_of_figures_that_are_not_run_are_not_compared(tmp_path):
+    """Whoever runs one figure does not wait for those of all papers; a figure that there is not is told all the same."""
+    no_point = written(tmp_path, GOOD.replace("network.buffer.bdp: 4", "network.buffer.bdp: 5"))
+    assert len(load_statements([no_point], figures=["tang/fig2"])) == 1
+    with pytest.raises(UserError, match="no point of sarpkaya2025/fig2a matches"):
+        load_statements([no_point], figures=["tang/fig2", "sarpkaya2025/fig2a"])
+    with pytest.raises(UserError, match="there is no figure 'sarpkaya2025/fig99'"):
+        load_statements([written(tmp_path, GOOD.replace("sarpkaya2025/fig2a", "fig99"))], figures=["tang/fig2"])
+
+
 def test_a_claim_twice(tmp_path):
     with pytest.raises(UserError, match=r":12: SA-x: id: SA-x: there is another"):
         load_statements([written(tmp_path, GOOD + GOOD)])
