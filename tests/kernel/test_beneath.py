@@ -119,7 +119,7 @@ def test_what_a_tree_does_not_need_is_removed_from_the_tree_alone(tree, home):
 def test_a_tree_of_any_depth_can_be_replaced(tree):
     """As a Makefile may leave it: deeper than Python goes, and closed."""
     done = subprocess.run(
-        ["sh", "-c", "for i in $(seq 1500); do mkdir d && cd d; done; chmod 0 ."], cwd=tree, check=False
+        ["sh", "-c", "for i in $(seq 1100); do mkdir d && cd d; done; chmod 0 ."], cwd=tree, check=False
     )
     assert done.returncode == 0 and len(list(beneath.files(tree))) == 1
     (tree.parent / "new").mkdir()
