@@ -137,7 +137,7 @@ def test_bbr1_queue(run_scenario):
     assert delay.max() <= 0.32
 
 
-@pytest.mark.parametrize("buffer_bdp", [0.8, 2, 8])
+@pytest.mark.parametrize("buffer_bdp", [0.8, 2, pytest.param(8, marks=pytest.mark.slow)])
 def test_two_bbr3_flows(run_scenario, buffer_bdp):
     """11.2, Bless et al., Fig. 8: the median queueing delay of two flows exceeds the RTT in buffers of two and more BDPs, and
     half of a smaller buffer; at most .6 % is lost."""
@@ -221,14 +221,15 @@ def test_probe_rtt_of_an_older_v2(traced):
 
 
 @pytest.mark.parametrize(
-    ("params", "interval_s"), [({"profile": "v3-issue109"}, 10.0), ({"probe_rtt_interval_ms": 2000}, 2.0)]
+    ("params", "interval_s", "duration_s"),
+    [({"profile": "v3-issue109"}, 10.0, 32), ({"probe_rtt_interval_ms": 2000}, 2.0, 13)],
 )
-def test_probe_rtt_interval(traced, params, interval_s):
+def test_probe_rtt_interval(traced, params, interval_s, duration_s):
     """Draft issue 109: every 10 s; and any other interval by the parameter."""
     run = traced("bbr3", flows=[{"cca": "bbr3", "params": params}], network__rate_mbit=RATE_MBIT, network__rtt_ms=RTT_MS,
-                 network__buffer__bdp=BUFFER_BDP, duration_s=32, window_s=[10, 32])  # fmt: skip
+                 network__buffer__bdp=BUFFER_BDP, duration_s=duration_s, window_s=[10, duration_s])  # fmt: skip
     stays = run.stays("ProbeRTT", from_s=0)
-    are_probe_rtts(run, stays, int(32 / (interval_s + 0.5)), RTT_MS, BDP_PACKETS, interval_s)
+    are_probe_rtts(run, stays, int(duration_s / (interval_s + 0.5)), RTT_MS, BDP_PACKETS, interval_s)
 
 
 def bbr1s_min_rtt_us(acks, window_s=10):
@@ -453,7 +454,7 @@ def test_up_raises_inflight_hi_exponentially(traced):
 # ---- 11.5: changes, limits, restarts ----
 
 
-@pytest.mark.parametrize("cca", V2_V3)
+@pytest.mark.parametrize("cca", SLOW_V2)
 def test_ten_times_less_bandwidth(traced, cca):
     """Case 16: max_bw forgets the old rate after two probing cycles; case 9: DOWN gives way to REFILL in time."""
     run = traced(cca, network__rate_mbit=50, network__buffer__bytes=200_000, duration_s=40,

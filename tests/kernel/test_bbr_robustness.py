@@ -73,7 +73,7 @@ def test_receivers_echo_marks(tmp_path):
     assert all(int(marks) > 0 for marks in echoed.values()), echoed
 
 
-@pytest.mark.parametrize("cca", ["bbr2", "bbr3"])
+@pytest.mark.parametrize("cca", [pytest.param("bbr2", marks=pytest.mark.slow), "bbr3"])
 def test_counters_may_wrap(run_scenario, cca):
     """With the counts of delivered and lost packets some thousand below 2^32, nothing changes."""
     shallow = {"network__buffer__bdp": 0.5, "network__rate_mbit": 40, "network__loss": 0.001, "trace": "acks"}
