@@ -31,15 +31,10 @@ def problems_of(
         figures: that it may speak of, by id, with all their points.
         traits: what the points of each of them can be chosen by.
     """
-    field = "expect" if claim.expect.order else "metric"
-    try:
-        read = claim.columns
-    except UserError as error:
-        yield (field,), str(error)
+    if in_itself := list(problems_in_itself(claim)):
+        yield from in_itself
         return
-    if not read:
-        yield (field,), "reads no column: it would say the same of every run"
-        return
+    field, read = _field_of(claim), claim.columns
     available: set[str] = set()
     lengths: dict[str, int] = {}
     for name, term in claim.at.items():
@@ -60,8 +55,7 @@ def problems_of(
         if term.along:
             lengths |= dict.fromkeys(of_term, len(chosen))
     for column in sorted(read - available):
-        terms = ", ".join(name for name in claim.at if name) or "without names"
-        yield (field,), f"there is no column '{column}' (docs/reference/results.md lists them; terms: {terms})"
+        yield (field,), _no_column(claim, column)
     if read <= available:
         for name in sorted(claim.at.keys() - claim.terms):
             yield ("at", name), f"nothing reads it; write '{name}.' and a column in {field}, or leave it out"
@@ -71,6 +65,30 @@ def problems_of(
         yield (field,), str(error)
         return
     yield from _series_problems(claim, counts, lengths, field)
+
+
+def problems_in_itself(claim: Claim) -> Iterator[tuple[Field, str]]:
+    """What is wrong with a claim wherever it is read: expressions that are none, that read no column, or one of a term that there is not."""
+    try:
+        read = claim.columns
+    except UserError as error:
+        yield (_field_of(claim),), str(error)
+        return
+    if not read:
+        yield (_field_of(claim),), "reads no column: it would say the same of every run"
+    for column in sorted(read):
+        if column.rpartition(".")[0] not in claim.at:
+            yield (_field_of(claim),), _no_column(claim, column)
+
+
+def _field_of(claim: Claim) -> str:
+    """The field that has a claim's expressions."""
+    return "expect" if claim.expect.order else "metric"
+
+
+def _no_column(claim: Claim, column: str) -> str:
+    terms = ", ".join(name for name in claim.at if name) or "without names"
+    return f"there is no column '{column}' (docs/reference/results.md lists them; terms: {terms})"
 
 
 def _term_problems(term: Term, chosen: list[Point], choices: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.problems import OTHER_WORDS, fields_at, found, problem_of, unknown_key
 from bbrlab.base.yaml_files import Lines, read_yaml
-from bbrlab.claims.check import problems_of
+from bbrlab.claims.check import problems_in_itself, problems_of
 from bbrlab.claims.code import LAB, code_of
 from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, with_paper
 from bbrlab.claims.schema import INHERITED, Claim, Statement, Wording
@@ -66,7 +66,7 @@ def load_statements(
     Args:
         files: claims files, each in the folder named as its paper; default: all of data/.
         known_good: do not compare them with the scenarios and published tables, which takes more than half of the time: for
-            the jobs of a campaign, which compared them when it began.
+            the jobs of a campaign, which compared those of its figures when it began.
         figures: compare only the claims that speak of one of these (by id); default: all.
     """
     if files is None:
@@ -163,7 +163,8 @@ def _claims(
     for content in expanded:
         whole_names = _names_with_paper(content, file.paper)
         claim = _model(Claim, whole_names | {"paper": file.paper, "statement": statement["id"]}, file, place)
-        for field, problem in problems_of(claim, full_figures()) if _is_of(claim, figures) else ():
+        problems = problems_of(claim, full_figures()) if _is_of(claim, figures) else problems_in_itself(claim)
+        for field, problem in problems:
             raise file.error((*place, *field), f"{'.'.join(filter(None, field))}: {problem}")
         yield claim
 

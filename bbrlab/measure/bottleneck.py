@@ -78,9 +78,8 @@ def _utilisation(link: Bottleneck) -> dict[str, Value]:
 @RUN.of("loss", "drops", "ecn_marks")
 def _loss(link: Bottleneck) -> dict[str, Value]:
     drops, sent = link.growth("drops"), link.growth("sent_packets")
-    whole_segments = (
-        link.scenario.hosts.segmentation == "router"
-    )  # counted as one each if dropped, by their packets if sent on
+    # Counted as one each if dropped, by their packets if sent on. Where ACKs alone cross it there are none.
+    whole_segments = link.scenario.hosts.segmentation == "router" and link.goodput_mbit > 0
     loss = None if drops is None or sent is None or whole_segments else rounded(ratio(drops, drops + sent))
     return {"loss": loss, "drops": drops, "ecn_marks": link.growth("marks")}
 

@@ -86,11 +86,11 @@ class LongFlow:
 
     @property
     def goodput_while_there_mbit(self) -> float:
-        """Mbit/s over the part of the window from its start to its last sample; NaN if nothing was measured of it."""
+        """Mbit/s over the part of the window from its group's start to its last sample; NaN if nothing was measured of it."""
         low, high = self.scenario.window_s
         times_s = self.counters.times_s[self.inside & self.was_measured]
         begin = max(low, self.asked.start_s)
-        end = max(times_s, default=begin)
+        end = times_s[-1] if len(times_s) else begin
         if high - end <= EDGE_TOLERANCE_S:
             end = high
         return self._goodput_mbit(begin, end) if begin < end else math.nan

@@ -232,6 +232,9 @@ def test_claims_of_figures_that_are_not_run_are_not_compared(tmp_path):
         load_statements([no_point], figures=["tang/fig2", "sarpkaya2025/fig2a"])
     with pytest.raises(UserError, match="there is no figure 'sarpkaya2025/fig99'"):
         load_statements([written(tmp_path, GOOD.replace("sarpkaya2025/fig2a", "fig99"))], figures=["tang/fig2"])
+    for metric, words in (("few.loss", "metric: there is no column .few.loss."), ("mean(loss", ":9: SA-x: .*metric: ")):
+        with pytest.raises(UserError, match=words):
+            load_statements([written(tmp_path, GOOD.replace("metric: share_of_capacity", f"metric: {metric}"))], figures=["tang/fig2"])  # fmt: skip
 
 
 def test_a_claim_twice(tmp_path):

@@ -146,11 +146,18 @@ def test_checks_of_links_are_of_the_same_kinds():
     assert {kind_of(f"rate{end}") for end in ("", "_reverse", "_link0", "_link9")} == {"rate"}
 
 
-@pytest.mark.parametrize(("sent", "ok"), [([100, 55, 50], True), ([89, 50, 50], True), ([87, 55, 48], True), ([101, 55, 50], False), ([86, 55, 50], False), ([100, 56, 50], False), ([100, 55, 51], False)])  # fmt: skip
-def test_packets_that_a_link_sent_on_must_have_arrived(sent, ok):
+WHOLE, SMALL = 1500, 576  # network.mtu_bytes
+
+
+@pytest.mark.parametrize(
+    ("sent", "mtu_bytes", "ok"),
+    [([100, 55, 50], WHOLE, True), ([89, 50, 50], WHOLE, True), ([87, 55, 48], WHOLE, True), ([101, 55, 50], WHOLE, False), ([86, 55, 50], WHOLE, False),
+     ([100, 56, 50], WHOLE, False), ([100, 55, 51], WHOLE, False), ([86, 55, 50], SMALL, True), ([85, 55, 50], SMALL, False)],
+)  # fmt: skip
+def test_packets_that_a_link_sent_on_must_have_arrived(sent, mtu_bytes, ok):
     """89 over the first link arrived, 50 over the others: later links dropped 5 and 4, a packet may be on its way in each, and two may
-    have come while counters were read."""
-    plan = plan_of(**LOT)
+    have come while counters were read, three if they are small."""
+    plan = plan_of(**LOT, network__mtu_bytes=mtu_bytes)
     servers = [t["server"] for t in plan.content["transfers"]]
     got = dict(zip(servers, (40, 49, 10), strict=True))
     nothing = {"packets": 0}
@@ -163,7 +170,7 @@ def test_packets_that_a_link_sent_on_must_have_arrived(sent, ok):
         "received": {h["name"]: {"packets": got.get(h["name"], 0)} for h in plan.content["hosts"]},
     }  # fmt: skip
     queues = {f"link{i}": empty_queue([0.0, 6.0]) for i in range(3)}
-    found = passing_checks(lot(), plan, report, queues)  # type: ignore[arg-type]
+    found = passing_checks(lot(network__mtu_bytes=mtu_bytes), plan, report, queues)  # type: ignore[arg-type]
     assert [c.name for c in found] == ["passed_link0", "passed_link1", "passed_link2"]
     assert all(c.ok for c in found) == ok, [(c.asked, c.measured, c.detail) for c in found]
 

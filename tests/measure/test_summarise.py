@@ -253,10 +253,13 @@ def test_a_group_that_did_not_end_says_how_many():
     assert (half["completion_s"], half["unfinished_flows"]) == (None, 1)
 
 
-@pytest.mark.parametrize(("segmentation", "loss"), [("nic", 0.1), ("router", None)])
-def test_segments_that_are_dropped_whole_are_over_no_packets(segmentation, loss):
-    """A merged segment is one drop and, if it is sent on, as many packets as it has."""
-    bottleneck = measured(segmentation=segmentation, queue={"drops": [0, 5, 10], "sent_packets": [0, 45, 90]})["bottleneck"]  # fmt: skip
+@pytest.mark.parametrize(
+    ("segmentation", "acked", "loss"), [("nic", 10_000, 0.1), ("router", 10_000, None), ("router", 0, 0.1)]
+)
+def test_segments_that_are_dropped_whole_are_over_no_packets(segmentation, acked, loss):
+    """A merged segment is one drop and, if it is sent on, as many packets as it has. Where no data comes, there are none."""
+    bottleneck = measured(bytes_acked=[0, acked // 2, acked], bytes_sent=[0, acked // 2, acked],
+                          segmentation=segmentation, queue={"drops": [0, 5, 10], "sent_packets": [0, 45, 90]})["bottleneck"]  # fmt: skip
     assert (bottleneck["loss"], bottleneck["drops"]) == (loss, 10)
 
 

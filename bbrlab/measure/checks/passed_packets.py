@@ -11,11 +11,11 @@ from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, not_checked, suffix_of
 from bbrlab.measure.queues import Queue
-from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.schema import Scenario
 
 # Virtual time that passes while the guest reads counters: in runs of 15 hosts 0.106 ms from the qdiscs' to the last receiver's.
 READING_S_PER_HOST = 1e-5
+SLACK_BYTES = 1600  # of htb, beside its rate
 QUEUE, LOSS = (
     "30:",
     "2:",
@@ -39,6 +39,7 @@ def passing_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[
             why = "receive_offload gro holds packets before the receivers, where none are counted"
         return [not_checked(name, None, why) for name in names]
     sent, dropped = _grown(report, "packets"), _grown(report, "drops")
+    frame_bytes = scenario.network.frame_bytes
     hosts = {host["name"]: host for host in plan.content["hosts"]}
     paths = {t["server"]: scenario.path_of(scenario.flows[f.group]) for f in plan.flows for t in [plan.content["transfers"][f.transfer]]}  # fmt: skip
     checks = []
@@ -51,8 +52,12 @@ def passing_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[
         later = [link_after for link_after in links if any(link_after["link"] > link["link"] and link_after["link"] in p for p in over.values())]  # fmt: skip
         room = sum(dropped[link_after["device"], QUEUE] + _waiting(queues[name_of(link_after)]) for link_after in later)
         passed = sent[link["device"], QUEUE]
-        # And the one that leaves as the reading begins, and the one that the limiter's slack of 1600 bytes lets go at once.
-        late = 2 + math.floor(READING_S_PER_HOST * len(hosts) * link["rate_bps"] / 8 / FRAME_BYTES)
+        # And the one that leaves as the reading begins, and what the limiter's slack lets go at once.
+        late = (
+            1
+            + max(1, SLACK_BYTES // frame_bytes)
+            + math.floor(READING_S_PER_HOST * len(hosts) * link["rate_bps"] / 8 / frame_bytes)
+        )
         rest = f", and at most {room} may be in later queues or dropped there" if later else ""
         how = f"packets that {switch_of(link['link'])}'s link sent on; {arrived} arrived or were lost at random{rest}"
         checks.append(Check(name, arrived, passed, arrived - late <= passed <= arrived + room, how))
