@@ -236,7 +236,7 @@ def test_a_part_is_packed_with_the_verdicts_that_there_are_the_whole_needs_all(r
         check_judged(part, whole=True)
 
 
-@pytest.mark.parametrize("name", ["statements", "tang.claims", "points"])
+@pytest.mark.parametrize("name", ["statements", pytest.param("tang.claims", marks=pytest.mark.slow), "points"])
 def test_verdicts_that_are_not_of_the_tables_are_not_packed(results, package, tmp_path, name):
     """As a campaign leaves them of which a part was run again, or a claim was corrected."""
     path = results / "smoke" / f"{name}.parquet"

@@ -20,7 +20,7 @@ from tests.finished import FIGURE, figure
 from tests.graded import STUDENT, make_submission, write_rubric
 from tests.run.test_bad_days import own_mounts
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 NOTEBOOK = {
     "cells": [{"cell_type": "code", "id": "a", "execution_count": None, "metadata": {}, "outputs": [], "source": "1 + 1"}],
     "metadata": {"kernelspec": {"name": "python3", "display_name": "Python", "language": "python"}}, "nbformat": 4, "nbformat_minor": 5,

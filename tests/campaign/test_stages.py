@@ -231,7 +231,7 @@ def test_the_stages_that_a_file_decides():
         ),  # kernel, runs, and what is behind them
         pytest.param("kernels/options/um.config", KERNEL, marks=pytest.mark.slow),  # no stage: an input of the kernel
         pytest.param("bbrlab/results/statistics.py", TABLES, marks=pytest.mark.slow),
-        ("data/sarpkaya2025/models.yaml", CLAIMS | PREDICTIONS),
+        pytest.param("data/sarpkaya2025/models.yaml", CLAIMS | PREDICTIONS, marks=pytest.mark.slow),
         pytest.param("data/tang/table2.csv", CLAIMS, marks=pytest.mark.slow),
         pytest.param("bbrlab/show/plots/style.py", PAGES, marks=pytest.mark.slow),
         ("notebooks/tang.ipynb", {"notebook"} | SITE),

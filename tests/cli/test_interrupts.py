@@ -256,7 +256,12 @@ def cpu_s(pid: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("model", "number"), [("fluid", signal.SIGINT), ("burst", signal.SIGTERM), ("fluid", signal.SIGKILL)]
+    ("model", "number"),
+    [
+        ("fluid", signal.SIGINT),
+        ("burst", signal.SIGTERM),
+        pytest.param("fluid", signal.SIGKILL, marks=pytest.mark.slow),
+    ],
 )
 def test_a_model_that_computes_for_long(tmp_path, model, number):
     """Its compiled loop lets no handler of Python's run. What computes ends with the command, however that one ends."""

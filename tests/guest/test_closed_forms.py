@@ -8,7 +8,7 @@ pytestmark = pytest.mark.guest
 PAYLOAD_OVER_FRAME = 1448 / 1514  # 1500-byte packets with TCP time stamps, 14 bytes of Ethernet
 
 
-@pytest.mark.parametrize(("rate", "rtt"), [(10, 40), (50, 30), (100, 5)])
+@pytest.mark.parametrize(("rate", "rtt"), [(10, 40), pytest.param(50, 30, marks=pytest.mark.slow), (100, 5)])
 def test_a_lone_cubic_flow_fills_a_clean_link(run_scenario, rate, rtt):
     result = run_scenario(
         network__rate_mbit=rate, network__rtt_ms=rtt, network__buffer__bdp=8, duration_s=30, window_s=[15, 30]

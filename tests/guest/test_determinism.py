@@ -155,7 +155,7 @@ def guest_code(folder: Path, step: str, other: str) -> Path:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"flows": MIX}, NOISY, MANY, SHORT, pytest.param(CONNECTIONS, marks=pytest.mark.slow)],
+    [{"flows": MIX}, NOISY, MANY, *(pytest.param(more, marks=pytest.mark.slow) for more in (SHORT, CONNECTIONS))],
     ids=["plain", "noisy", "many", "short", "connections"],
 )
 def test_with_another_set_up(changes, tmp_path):
@@ -170,7 +170,7 @@ def test_with_another_set_up(changes, tmp_path):
     assert run_with_other_code(point, 1, code, tmp_path / "out") == content(tmp_path / "reference")
 
 
-@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("seed", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_with_a_program_that_draws_more(seed, tmp_path):
     """What programs draw, even during the experiment, moves none of the numbers that TCP draws."""
     step = "        traffic.start_due(instant)\n"

@@ -650,8 +650,8 @@ ECN_PATH = {
     "hosts__ecn": "on",
     "network__rate_mbit": 20,
     "network__qdisc": {"kind": "codel", "ecn": True, "ce_threshold_ms": 5},
-    "duration_s": 30,
-    "window_s": [10, 30],
+    "duration_s": 20,
+    "window_s": [10, 20],
 }
 
 

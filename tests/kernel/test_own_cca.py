@@ -418,6 +418,7 @@ OOPS = "*(volatile int *)0x10 = 1;"
 @pytest.mark.compiles
 @pytest.mark.guest
 @BUILDS
+@pytest.mark.slow
 def test_an_oops_in_the_run_has_its_place(tmp_path):
     path = variant(tmp_path, "stops", ("u64 window", f"{OOPS} u64 window"))
     point = point_of(path, flows=[{"cca": "stops"}])

@@ -111,7 +111,7 @@ def test_somebodys_page_in_a_studys_folder_stays(study):
         assert invoke("show", str(study)).exit_code == 0
 
 
-@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("width", [80, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_table_of_three_swept_fields_fits_a_terminal(lab, width):
     flows = [{"cca": "bbr3", "count": 16}, {"cca": "cubic"}]
     Path("my.yaml").write_text(yaml.safe_dump(scenario_dict(flows=flows, sweep=SWEEP, name="exp1")))
