@@ -32,7 +32,7 @@ lab: setup      ## Open the notebooks in JupyterLab, 00_start first (LAB="--no-b
 	@source .venv/bin/activate && cd notebooks && exec jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) \
 	$(if $(LAB),$(LAB),00_start.ipynb)
 
-test: setup     ## Set up, then lint, type-check and test (under 30 minutes from nothing)
+test: setup     ## Set up, then lint, type-check and test (about half an hour from nothing)
 	@source .venv/bin/activate && $(MAKE) --no-print-directory lint && pytest -n logical --dist loadfile -m "not slow"
 
 test-fast: setup ## The tests that boot no guest and compile nothing

@@ -191,7 +191,7 @@ class _Reading:
         self.scripts: list[str] = []
 
     def text_of(self, part: Any) -> str:
-        """In the form of the standard library's dump of a tree, without imports, docstrings, and the texts that fields and options have for who reads them."""
+        """In the form of the standard library's dump of a tree, without imports, docstrings, and the texts for who reads a field or an option."""
         if isinstance(part, list):
             return f"[{', '.join([self.text_of(one) for one in part if not self._is_import(one)])}]"
         if not isinstance(part, ast.AST):
